@@ -89,9 +89,9 @@ struct TieredSubject: HistorySubject {
     switch choice % 6 {
     case 0: try cache.compact()
     case 1: try cache.sync()
-    case 2: cache.memory?.trim(toCount: 0)
+    case 2: cache.memory?.trim(.toCount(0))
     case 3: cache.memory?.removeAll()
-    case 4: try cache.removeExpired()
+    case 4: try cache.trim(.expired)
     default: cache.enterBackground()
     }
   }

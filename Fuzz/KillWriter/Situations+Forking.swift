@@ -14,14 +14,14 @@ extension Situations {
       { _ = try store.statistics() }, { try store.forEachKey { _ in .next } },
       { try store.setValue("child", forKey: "key") }, { try store.removeValue(forKey: "key") },
       { try store.write { try $0.setValue("child", forKey: "key") } }, { try store.removeAll() },
-      { try store.sync() }, { try store.trim(toCount: 0) }, { try store.trim(toBytes: 0) },
-      { try store.trim(olderThan: .zero) }, { try store.removeExpired() },
+      { try store.sync() }, { try store.trim(.toCount(0)) }, { try store.trim(.toBytes(0)) },
+      { try store.trim(.unused(for: .zero)) }, { try store.trim(.expired) },
       { try store.removeValues(forKeys: ["key"]) }, { try store.remove { _, _ in true } },
       { try store.maintain() }, { _ = try store.values(forKeys: ["key", "other"]) },
       { try store.update(forKey: "key") { _ in [1] } }, { try store.compact() },
       { _ = try store.snapshot() }, { try store.extendLifetime(forKey: "key", to: .seconds(9)) },
       { _ = try store.compareAndSet("child", forKey: "key", expecting: nil) },
-      { try store.withValue(forKey: "key") { _ in } }, { try store.trim(toFreeDiskSpace: 1) },
+      { try store.withValue(forKey: "key") { _ in } }, { try store.trim(.toFreeDiskSpace(1)) },
     ]
     for (index, use) in uses.enumerated() {
       let error = storeError(use)
@@ -119,7 +119,7 @@ extension Situations {
       let uses: [() throws -> Void] = [
         { _ = try cache.value(forKey: "key") }, { _ = try cache.entry(forKey: "key") },
         { _ = try cache.contains("key") }, { _ = try cache.peekValue(forKey: "key") },
-        { _ = try cache.lookUp("key") }, { _ = try cache.values(forKeys: ["key"]) },
+        { _ = try cache.values(forKeys: ["key"]) },
         { _ = try cache.info(forKey: "key") }, { try cache.setValue(2, forKey: "key") },
         { try cache.removeValue(forKey: "key") }, { _ = try cache.memory?.value(forKey: "key") },
         { try cache.update(forKey: "key") { $0 } }, { try cache.close() },

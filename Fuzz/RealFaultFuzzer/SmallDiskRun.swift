@@ -150,7 +150,7 @@ struct SmallDiskRun {
       tally["removals of all"] += 1
     case 1:
       let count = values.count / 2
-      let removal = try store.trim(toCount: count)
+      let removal = try store.trim(.toCount(count))
       guard removal.count == values.count - count, try store.count() == count else {
         throw FuzzFailure("a trim from \(values.count) to \(count) removed \(removal.count)")
       }

@@ -27,7 +27,7 @@ enum TrimCommand {
   static func removeExpired(
     in location: StoreLocation, _ invocation: Invocation, on console: Console
   ) throws {
-    try run({ try $0.removeExpired() }, in: location, invocation, on: console)
+    try run({ try $0.trim(.expired) }, in: location, invocation, on: console)
   }
 
   private static func run(
@@ -86,17 +86,17 @@ enum TrimCommand {
     case .count:
       let count = try invocation.value(
         of: goal, Quantity.wholeNumber, "a whole number from 0, such as 5000")
-      return { try $0.trim(toCount: count, order: order) }
+      return { try $0.trim(.toCount(count, order: order)) }
     case .bytes:
       let byteCount = try invocation.value(
         of: goal, Quantity.byteCount, "a size, such as 5000, 10M or 2G")
-      return { try $0.trim(toBytes: byteCount, order: order) }
+      return { try $0.trim(.toBytes(byteCount, order: order)) }
     case .olderThan:
       let age = try invocation.value(
         of: goal, Quantity.duration, Quantity.durationKind)
       // Reads by a tool are not recorded, so the age counts from the last write.
-      return { try $0.trim(olderThan: age, by: .write) }
-    default: return { try $0.removeExpired() }
+      return { try $0.trim(.older(than: age)) }
+    default: return { try $0.trim(.expired) }
     }
   }
 }

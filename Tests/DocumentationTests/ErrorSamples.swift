@@ -12,7 +12,7 @@ struct ErrorSamples {
       try await photos.setValue(photo, forKey: "lake")
     } catch {
       switch error {
-      case .noSpace: try await photos.trim(toCount: photos.count() / 2)
+      case .noSpace: try await photos.trim(.toCount(photos.count() / 2))
       case .locked(let path, _, let processID, _): report("\(path) is open", processID)
       case .corrupt: report("damaged: \(error)", nil)
       default: throw error

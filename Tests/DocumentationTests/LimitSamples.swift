@@ -72,11 +72,11 @@ struct LimitSamples {
           if case .removed(let key, _) = event { print(key, "is gone") }
         }
 
-        try await thumbnails.trim(toCount: 50_000)
-        try await thumbnails.trim(toCost: 512 << 20, order: .largestFirst)
-        try await thumbnails.trim(olderThan: .seconds(30 * 86_400), by: .write)
+        try await thumbnails.trim(.toCount(50_000))
+        try await thumbnails.trim(.toBytes(512 << 20, order: .largestFirst))
+        try await thumbnails.trim(.older(than: .seconds(30 * 86_400)))
         try await thumbnails.remove { key, info in key.hasPrefix("draft/") }
-        let expired = try await thumbnails.removeExpired()
+        let expired = try await thumbnails.trim(.expired)
         print(expired.count, "entries had expired")
         try await thumbnails.removeAll()
 

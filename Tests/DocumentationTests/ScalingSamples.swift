@@ -28,7 +28,7 @@ struct ScalingSamples {
       try await inNewDirectory {
         let store = try await Store(path: "blobs.cairn")
         try await store.setValue("hello", forKey: "greeting")
-        let follower = try Store(following: "blobs.cairn")
+        let follower = try await Store(following: "blobs.cairn")
         let greeting = try follower.value(forKey: "greeting")
         #expect(greeting == Array("hello".utf8))
         try await store.close()

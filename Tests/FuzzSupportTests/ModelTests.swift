@@ -42,7 +42,7 @@ struct ModelTests {
     #expect(throws: FuzzFailure.self) { try taken(by: operation, from: state, in: store) }
     _ = try operation.perform(on: store, holding: state, now: clock.now())
     #expect(try taken(by: operation, from: state, in: store) == 1)
-    try store.trim(toCount: 4)
+    try store.trim(.toCount(4))
     #expect(throws: FuzzFailure.self) { try taken(by: operation, from: state, in: store) }
     process.kill()
   }

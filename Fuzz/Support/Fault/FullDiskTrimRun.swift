@@ -122,7 +122,7 @@ package struct FullDiskTrimRun {
     let limit = choices.below(keys.count + 1) / (1 + choices.below(3))
     let freed = keys.count - limit
     trace?("trim to \(limit)")
-    let summary = try store.trim(toCount: limit)
+    let summary = try store.trim(.toCount(limit))
     guard summary.count == freed else {
       throw FuzzFailure("a trim to \(limit) of \(keys.count) removes \(summary.count)")
     }

@@ -96,7 +96,7 @@ package struct FollowedHistory: Sendable {
       }
     case .extend(let key): try store.extendLifetime(forKey: Self.key(key), to: .seconds(7200))
     case .removeAll: try store.removeAll()
-    case .trim(let count): try store.trim(toCount: count)
+    case .trim(let count): try store.trim(.toCount(count))
     case .compact: try store.compact()
     case .checkpoint: try store.checkpoint()
     case .sync: try store.sync()

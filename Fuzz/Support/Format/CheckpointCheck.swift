@@ -116,11 +116,11 @@ package enum CheckpointCheck {
         _ = try snapshot.value(forKey: key(33))
       },
       { _ = try $0.auditUsage() },
-      { try $0.trim(toCount: 20, durability: .process) },
-      { try $0.removeExpired(durability: .process) },
+      { try $0.trim(.toCount(20), durability: .process) },
+      { try $0.trim(.expired, durability: .process) },
       { try $0.compact() },
       { try $0.checkpoint() },
-      { try $0.trim(toBytes: 5000, durability: .process) },
+      { try $0.trim(.toBytes(5000), durability: .process) },
       { try $0.compact() },
     ]
     for step in steps {

@@ -188,7 +188,7 @@ package struct StoreSubject: HistorySubject {
     case 1: try store.checkpoint()
     case 2: try store.sync()
     case 3: try store.maintain()
-    default: try store.removeExpired()
+    default: try store.trim(.expired)
     }
   }
 }

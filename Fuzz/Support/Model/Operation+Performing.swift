@@ -107,7 +107,7 @@ extension Operation {
     case .removeAll: try store.removeAll()
     case .trimBytes(let byteCount, _):
       let most = steps(from: state, now: now).count + state.values.count { $0.hasExpired(now) }
-      let summary = try store.trim(toBytes: byteCount, durability: given)
+      let summary = try store.trim(.toBytes(byteCount), durability: given)
       if summary.damagedCount > 0, hasMisread() { throw SparedEntries() }
       if summary.count > most, !mayCountMore {
         throw FuzzFailure("\(name) removes \(summary.count) instead of \(most) at most")
@@ -117,7 +117,8 @@ extension Operation {
       if victims.count > Self.victimLimit { break }
       let least = basis == .write ? victims.count : state.unused(for: age, now: now).count
       let expiredCount = state.values.count { $0.hasExpired(now) }
-      let summary = try store.trim(olderThan: age, by: basis, durability: given)
+      let summary = try store.trim(
+        basis == .access ? .unused(for: age) : .older(than: age), durability: given)
       if summary.damagedCount > 0, hasMisread() { throw SparedEntries() }
       guard (least...victims.count + expiredCount).contains(summary.count) else {
         throw FuzzFailure(
@@ -126,7 +127,7 @@ extension Operation {
     case .trim(let count, _):
       let victims = state.victims(trimmingTo: count, now: now)
       let expiredCount = state.values.count { $0.hasExpired(now) }
-      let summary = try store.trim(toCount: count, durability: given)
+      let summary = try store.trim(.toCount(count), durability: given)
       if summary.damagedCount > 0, hasMisread() { throw SparedEntries() }
       let removed = summary.count
       // Expired entries may have been removed before.
@@ -134,7 +135,7 @@ extension Operation {
         throw FuzzFailure("a trim to \(count) removes \(removed) instead of \(victims.count)")
       }
     case .removeExpired:
-      let summary = try store.removeExpired(durability: given)
+      let summary = try store.trim(.expired, durability: given)
       let removed = summary.count
       if removed > state.values.count(where: { $0.hasExpired(now) }) {
         throw FuzzFailure("a removal of the expired removes \(removed)")

@@ -109,7 +109,7 @@ package struct LoadModelRun {
     case 18: try await write(key)
     case 19: try await remove(key)
     case 20: try await keepHouse()
-    case 21: if hasMemory { cache.tier.trim(toCount: random.below(2)) }
+    case 21: if hasMemory { cache.tier.trim(.toCount(random.below(2))) }
     case 22: if random.once(in: 6) { try await reopen() }
     default: try await removeMany(key)
     }
@@ -356,7 +356,7 @@ package struct LoadModelRun {
     case 1: try await cache.compact()
     default:
       if !random.once(in: 4) { return }
-      try await cache.removeExpired()
+      try await cache.trim(.expired)
       model.removeExpired(before: model.now)
     }
   }

@@ -23,13 +23,6 @@ extension TieredModelRun {
       try expect(bytes != nil, expected != nil, "the bytes of \(key)")
       // A read of the bytes counts as an access in memory, but does not keep them there.
       return
-    case 2 where !below:
-      let found = try cache.lookUp(key)
-      if let expected {
-        try expect(found, .found(expected.value), "what was looked up of \(key)")
-      } else if case .found(let value) = found {
-        throw FuzzFailure("a lookup of \(key) found \(value)")
-      }
     default:
       let value = below ? try cache.storedValue(forKey: key) : try cache.value(forKey: key)
       try expect(value, expected?.value, "the value of \(key)")
@@ -67,12 +60,12 @@ extension TieredModelRun {
     let number = random.below(8)
     note("make memory smaller: \(number)")
     switch number {
-    case 0: cache.tier.trim(toCount: random.below(4))
-    case 1: cache.tier.trim(toCount: random.below(4), order: .largestFirst)
-    case 2: cache.tier.trim(toCost: 1 + random.below(100))
-    case 3: cache.tier.trim(olderThan: .milliseconds(1 + random.below(5000)))
+    case 0: cache.tier.trim(.toCount(random.below(4)))
+    case 1: cache.tier.trim(.toCount(random.below(4), order: .largestFirst))
+    case 2: cache.tier.trim(.toBytes(1 + random.below(100)))
+    case 3: cache.tier.trim(.unused(for: .milliseconds(1 + random.below(5000))))
     case 4: cache.tier.removeAll()
-    case 5: cache.tier.removeExpired()
+    case 5: cache.tier.trim(.expired)
     case 6: cache.respond(to: random.once(in: 2) ? .high : .critical)
     default:
       cache.tier.countLimit = 1 + random.below(8)
@@ -84,7 +77,7 @@ extension TieredModelRun {
     let number = random.below(8)
     note("keep house: \(number)")
     switch number {
-    case 0...2: try cache.removeExpired()
+    case 0...2: try cache.trim(.expired)
     case 3: try cache.compact()
     case 4: try cache.maintain()
     case 5: scene.diskBackground.runAll()

@@ -119,13 +119,7 @@ package struct TieredModelRun {
     let idleLimit = entry.idleLimit.map { Duration.milliseconds($0) }
     note("set \(key) until \(Self.text(entry))")
     let options = EntryOptions(cost: entry.cost, lifetime: lifetime, idleLimit: idleLimit)
-    if random.once(in: 3) {
-      let old = try cache.updateValue(entry.value, forKey: key, options: options)
-      try expect(old, model.entry(key)?.value, "what a write of \(key) replaced")
-      entry.version = try cache.info(forKey: key)?.version ?? 0
-    } else {
-      entry.version = try cache.setValue(entry.value, forKey: key, options: options)
-    }
+    entry.version = try cache.setValue(entry.value, forKey: key, options: options)
     model.set(entry, forKey: key)
     tally["sets"] += 1
   }
@@ -167,15 +161,7 @@ package struct TieredModelRun {
       hasIdleLimits
       ? 1000 * Int64(random.below(30)) + Int64(random.below(3)) : Int64(random.below(100))
     note("extend \(key) to \(length)")
-    let isThere: Bool
-    if random.once(in: 4) {
-      let count =
-        try cache.extendLifetimes(forKeys: [key], to: .milliseconds(length))
-      isThere = count == 1
-    } else {
-      isThere =
-        try cache.extendLifetime(forKey: key, to: .milliseconds(length))
-    }
+    let isThere = try cache.extendLifetime(forKey: key, to: .milliseconds(length))
     let version = try cache.info(forKey: key)?.version
     try expect(
       isThere, model.extend(key, by: length, version: version), "an extension of \(key)")

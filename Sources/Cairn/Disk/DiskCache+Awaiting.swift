@@ -14,82 +14,34 @@ extension DiskCache {
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
-    _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
+    _ value: Value, forKey key: Key, lifetime: Lifetime? = nil,
+    options: EntryOptions = .standard, durability: Durability? = nil
   ) async throws(StoreError) -> UInt64 {
     let began = callStart()
     let write = try started(
-      value, forKey: key, expecting: nil, options: options, durability: durability)
+      value, forKey: key, expecting: nil, options: options.with(lifetime), durability: durability)
     return try await finish(write, of: key, began).version
-  }
-
-  /// Sets the value of a key, with the configured durability.
-  @inlinable
-  @discardableResult
-  public nonisolated(nonsending) func setValue(
-    _ value: Value, forKey key: Key, options: EntryOptions = .standard
-  ) async throws(StoreError) -> UInt64 {
-    try await setValue(value, forKey: key, options: options, durability: nil)
-  }
-
-  /// Sets the value of a key, with a lifetime.
-  @inlinable
-  @discardableResult
-  public nonisolated(nonsending) func setValue(
-    _ value: Value, forKey key: Key, lifetime: Lifetime, durability: Durability? = nil
-  ) async throws(StoreError) -> UInt64 {
-    try await setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
   }
 
   /// Sets the value of a key if its version is the expected one.
   @inlinable
   public nonisolated(nonsending) func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
-    options: EntryOptions = .standard, durability: Durability?
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) async throws(StoreError) -> CompareAndSetResult {
     let began = callStart()
     let write = try started(
-      value, forKey: key, expecting: .some(version), options: options, durability: durability)
+      value, forKey: key, expecting: .some(version), options: options.with(lifetime),
+      durability: durability)
     return try await finish(write, of: key, began)
-  }
-
-  /// Sets the value of a key if its version is the expected one, with the configured durability.
-  @inlinable
-  public nonisolated(nonsending) func compareAndSet(
-    _ value: Value, forKey key: Key, expecting version: UInt64?,
-    options: EntryOptions = .standard
-  ) async throws(StoreError) -> CompareAndSetResult {
-    try await compareAndSet(
-      value, forKey: key, expecting: version, options: options, durability: nil)
-  }
-
-  /// Sets the value of a key and returns the previous one.
-  @discardableResult
-  public nonisolated(nonsending) func updateValue(
-    _ value: Value, forKey key: Key, options: EntryOptions = .standard
-  ) async throws(StoreError) -> Value? {
-    while true {
-      let old = try versioned(key)
-      let result = try await compareAndSet(
-        value, forKey: key, expecting: old?.version, options: options)
-      if case .stored = result { return old?.value }
-    }
-  }
-
-  /// Changes the value of a key without losing concurrent changes, with the configured durability.
-  @discardableResult
-  public nonisolated(nonsending) func update(
-    forKey key: Key, options: EntryOptions = .standard,
-    _ change: (_ value: Value?) throws -> Value?
-  ) async throws -> (value: Value, version: UInt64)? {
-    try await update(forKey: key, options: options, durability: nil, change)
   }
 
   /// Changes the value of a key without losing concurrent changes. `change` runs in the caller's
   /// isolation.
   @discardableResult
   public nonisolated(nonsending) func update(
-    forKey key: Key, options: EntryOptions = .standard, durability: Durability?,
-    _ change: (_ value: Value?) throws -> Value?
+    forKey key: Key, lifetime: Lifetime? = nil, options: EntryOptions = .standard,
+    durability: Durability? = nil, _ change: (_ value: Value?) throws -> Value?
   ) async throws -> (value: Value, version: UInt64)? {
     while true {
       let present = try present(key)
@@ -103,7 +55,8 @@ extension DiskCache {
       let result = try await compareAndSet(
         value, forKey: key, expecting: present?.info.version,
         options: try stored(
-          options.keeping(present?.info, metadata: present?.metadata), keeping: present?.tags),
+          options.with(lifetime).keeping(present?.info, metadata: present?.metadata),
+          keeping: present?.tags),
         durability: durability)
       if case .stored(let version) = result { return (value, version) }
     }
@@ -112,34 +65,20 @@ extension DiskCache {
   /// Removes the value of a key, from both tiers.
   @discardableResult
   public nonisolated(nonsending) func removeValue(
-    forKey key: Key, durability: Durability?
+    forKey key: Key, durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
     try await finishing(.removal, of: key) { [self] (entered) throws(StoreError) in
       try enterRemovals(ofKeys: [key], durability: durability, &entered) > 0
     }
   }
 
-  /// Removes the value of a key, with the configured durability.
-  @discardableResult
-  public nonisolated(nonsending) func removeValue(forKey key: Key) async throws(StoreError) -> Bool
-  {
-    try await removeValue(forKey: key, durability: nil)
-  }
-
   /// Removes the value of a key if its version is the expected one.
   public nonisolated(nonsending) func compareAndRemove(
-    forKey key: Key, expecting version: UInt64, durability: Durability?
+    forKey key: Key, expecting version: UInt64, durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
     try await finishing(.removal, of: key) { [self] (entered) throws(StoreError) in
       try enterRemoval(ofKey: key, expecting: version, durability: durability, &entered)
     }
-  }
-
-  /// Removes the value of a key if its version is the expected one, with the configured durability.
-  public nonisolated(nonsending) func compareAndRemove(
-    forKey key: Key, expecting version: UInt64
-  ) async throws(StoreError) -> Bool {
-    try await compareAndRemove(forKey: key, expecting: version, durability: nil)
   }
 
   /// Removes the value of a key and returns it.
@@ -165,19 +104,13 @@ extension DiskCache {
 
   /// Sets the values of many keys as one atomic batch.
   public nonisolated(nonsending) func setValues(
-    _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard,
-    durability: Durability? = nil
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Lifetime? = nil,
+    options: EntryOptions = .standard, durability: Durability? = nil
   ) async throws(StoreError) {
     var batch = DiskBatch(for: self)
+    let options = options.with(lifetime)
     for (key, value) in pairs { try batch.setValue(value, forKey: key, options: options) }
     try await commit(batch.changes, last: batch.last, durability: durability)
-  }
-
-  /// Sets the values of many keys as one atomic batch, with the configured durability.
-  public nonisolated(nonsending) func setValues(
-    _ pairs: some Sequence<(key: Key, value: Value)>
-  ) async throws(StoreError) {
-    try await setValues(pairs, durability: nil)
   }
 
   private nonisolated(nonsending) func commit(
@@ -192,7 +125,7 @@ extension DiskCache {
   /// them.
   @discardableResult
   public nonisolated(nonsending) func removeValues(
-    forKeys keys: some Sequence<Key>, durability: Durability?
+    forKeys keys: some Sequence<Key>, durability: Durability? = nil
   ) async throws(StoreError) -> Int {
     let keys = Array(keys)
     return try await finishing(.removal) { [self] (entered) throws(StoreError) in
@@ -200,41 +133,13 @@ extension DiskCache {
     }
   }
 
-  /// Removes the values of many keys, with the configured durability.
-  @discardableResult
-  public nonisolated(nonsending) func removeValues(
-    forKeys keys: some Sequence<Key>
-  ) async throws(StoreError) -> Int {
-    try await removeValues(forKeys: keys, durability: nil)
-  }
-
   /// Extends a value's lifetime to `lifetime` from now, unless it already ends later.
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
-    forKey key: Key, to lifetime: Duration, durability: Durability?
+    forKey key: Key, to lifetime: Duration, durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
     try await finishing(.write, of: key) { [self] (entered) throws(StoreError) in
-      try enterExtensions(ofKeys: [key], to: lifetime, durability: durability, &entered) > 0
-    }
-  }
-
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later, with the
-  /// configured durability.
-  @discardableResult
-  public nonisolated(nonsending) func extendLifetime(
-    forKey key: Key, to lifetime: Duration
-  ) async throws(StoreError) -> Bool {
-    try await extendLifetime(forKey: key, to: lifetime, durability: nil)
-  }
-
-  /// Extends the lifetimes of many keys' values.
-  @discardableResult
-  public nonisolated(nonsending) func extendLifetimes(
-    forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
-  ) async throws(StoreError) -> Int {
-    let keys = Array(keys)
-    return try await finishing(.write) { [self] (entered) throws(StoreError) in
-      try enterExtensions(ofKeys: keys, to: lifetime, durability: durability, &entered)
+      try extendLifetime(of: key, to: lifetime, durability: durability, &entered) { true } != nil
     }
   }
 

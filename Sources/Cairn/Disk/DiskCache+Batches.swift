@@ -31,9 +31,9 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   ///   cannot be encoded or is too large, `write` throws after the closure returns, and nothing is
   ///   written.
   public mutating func setValue(
-    _ value: Value, forKey key: Key, options: EntryOptions = .standard
+    _ value: Value, forKey key: Key, lifetime: Lifetime? = nil, options: EntryOptions = .standard
   ) throws(StoreError) {
-    try add(key, value, try cache.stored(options))
+    try add(key, value, try cache.stored(options.with(lifetime)))
   }
 
   /// Removes the value of a key, if it has one.
@@ -87,21 +87,16 @@ extension DiskCache {
   ///
   /// - Throws: see `setValue`. Nothing was written, except with `durabilityUnknown`.
   public func setValues(
-    _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard,
-    durability: Durability? = nil
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Lifetime? = nil,
+    options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) {
     var batch = DiskBatch(for: self)
     for (key, value) in pairs {
-      try batch.setValue(value, forKey: key, options: options)
+      try batch.setValue(value, forKey: key, lifetime: lifetime, options: options)
     }
     try finishing(.batch) { (entered) throws(StoreError) in
       try enterBatch(batch.changes, last: batch.last, durability: durability, &entered)
     }
-  }
-
-  /// Sets the values of many keys as one atomic batch, with the configured durability.
-  public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(StoreError) {
-    try setValues(pairs, durability: nil)
   }
 
   /// Enters a batch, then updates memory and calls observers. All its records belong to one store.

@@ -25,55 +25,6 @@ extension DiskCache {
     try fetch(key, isAccess: false) { (record) throws(StoreError) in try decode(record) }
   }
 
-  /// The value of a key or, if it has none, whether its value has expired. Counts as an access. A
-  /// value found on disk is kept in memory, as with `value(forKey:)`.
-  ///
-  /// An expired value is reported as expired until maintenance removes it, and as absent
-  /// afterwards.
-  ///
-  /// - Throws: see `value(forKey:)`.
-  /// - Complexity: the same as `value(forKey:)`, plus a read of the record's head if the key has no
-  ///   value.
-  public func lookUp(_ key: Key) throws(StoreError) -> LookupResult<Value> {
-    var isRepeated = false
-    while true {
-      if let value = try value(forKey: key) { return .found(value) }
-      let hasExpired = try keyCoder.encode(key) { (key) throws(StoreError) in
-        try store.hasExpired(key)
-      }
-      // The key may have been written between the two reads. If not, its value is unreadable and
-      // could not be removed.
-      if hasExpired == false, !isRepeated, try !hasHidden(key) {
-        isRepeated = true
-        continue
-      }
-      return hasExpired == true ? .expired : .absent
-    }
-  }
-
-  /// The entries of many keys, in the order of the keys, with `nil` for each key without a value.
-  /// Reads each key separately, like `entry(forKey:)`.
-  ///
-  /// - Throws: see `entry(forKey:)`. The first read that fails ends the call.
-  public func entries(
-    forKeys keys: some Collection<Key>
-  ) throws(StoreError) -> [CacheEntry<Key, Value>?] {
-    var entries: [CacheEntry<Key, Value>?] = []
-    entries.reserveCapacity(keys.count)
-    for key in keys { entries.append(try entry(forKey: key)) }
-    return entries
-  }
-
-  /// Information about many keys, in the order of the keys, with `nil` for each key without a
-  /// value. Reads no value and does not count as an access.
-  ///
-  /// - Throws: see `info(forKey:)`. The first read that fails ends the call.
-  public func infos(forKeys keys: some Collection<Key>) throws(StoreError) -> [CacheEntryInfo?] {
-    var infos: [CacheEntryInfo?] = []
-    infos.reserveCapacity(keys.count)
-    for key in keys { infos.append(try info(forKey: key)) }
-    return infos
-  }
 }
 
 extension CacheEntryInfo {

@@ -28,7 +28,7 @@ extension DiskCache {
   /// Runs maintenance now, not in the background: removes expired entries and the entries of
   /// removed tags, compacts to the space bound, and restores the configured free disk space.
   ///
-  /// - Throws: see `removeExpired()` and `compact()`.
+  /// - Throws: see `trim(.expired)` and `compact()`.
   public func maintain() throws(StoreError) {
     marks.resume()
     try store.maintain()
@@ -38,17 +38,9 @@ extension DiskCache {
   /// an independent cache. See `Snapshot.backup`.
   @discardableResult
   public func backup(
-    to destination: String, progress: (WorkProgress) -> Void
+    to destination: String, progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> BackupReport {
     try store.backup(to: destination, progress: progress)
-  }
-
-  /// Copies the current state of the cache into a new directory, while writes continue. See
-  /// `backup(to:progress:)`.
-  @inlinable
-  @discardableResult
-  public func backup(to destination: String) throws(StoreError) -> BackupReport {
-    try backup(to: destination) { _ in }
   }
 
   /// Writes a value to a file, as the bytes that the value coder made. Counts as an access.

@@ -7,24 +7,9 @@ public import CairnStore
 /// Once begun, the work finishes. At most `concurrentCallLimit` calls run at once. Other calls
 /// queue.
 extension DiskCache {
-  /// Runs work that throws only the cache's errors on one of the cache's own threads. Use it, for
-  /// example, to read values that are not in the page cache, because such reads block their thread
-  /// until the disk delivers the values.
-  ///
-  ///     let pages = try await cache.perform { (cache) throws(StoreError) in
-  ///       try cache.values(forKeys: urls)
-  ///     }
-  ///
-  /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`, or `cancelled`.
-  @discardableResult
-  public nonisolated(nonsending) func perform<Result: Sendable>(
-    _ body: @escaping @Sendable (DiskCache) throws(StoreError) -> Result
-  ) async throws(StoreError) -> Result {
-    try await workers.perform(orThrow: .cancelled) { () throws(StoreError) in try body(self) }
-  }
-
-  /// Runs any work with the cache on one of the cache's own threads.
+  /// Runs any work with the cache on one of the cache's own threads. Use it, for example, to read
+  /// values that are not in the page cache, because such reads block their thread until the disk
+  /// delivers the values.
   ///
   ///     let pages = try await cache.perform { try $0.values(forKeys: urls) }
   ///
@@ -35,6 +20,13 @@ extension DiskCache {
     _ body: @escaping @Sendable (DiskCache) throws -> Result
   ) async throws -> Result {
     try await perform { (cache) throws(StoreError) in Swift.Result { try body(cache) } }.get()
+  }
+
+  @discardableResult
+  package nonisolated(nonsending) func perform<Result: Sendable>(
+    _ body: @escaping @Sendable (DiskCache) throws(StoreError) -> Result
+  ) async throws(StoreError) -> Result {
+    try await workers.perform(orThrow: .cancelled) { () throws(StoreError) in try body(self) }
   }
 
   /// Calls the synchronous forms in async code.
@@ -51,12 +43,14 @@ extension DiskCache {
     try body(self)
   }
 
-  /// Removes entries until at most `count` are left.
+  /// Removes entries by count, size, age or expiry.
   @discardableResult
   public nonisolated(nonsending) func trim(
-    toCount count: Int, order: TrimOrder = .leastRecentlyUsed
+    _ trim: Trim, durability: Durability? = nil
   ) async throws(StoreError) -> RemovalSummary {
-    try await run(.toCount(count, order))
+    try await finishing(nil, isLong: true) { [self] (entered) throws(StoreError) in
+      try enter(trim, durability, &entered)
+    }
   }
 
   /// Sets new limits, and removes the least recently used entries until the limits hold.
@@ -66,38 +60,6 @@ extension DiskCache {
     try await perform { (cache) throws(StoreError) in
       try cache.setLimits(countLimit: countLimit, byteLimit: byteLimit)
     }
-  }
-
-  /// Removes entries until the live bytes are at most `cost`.
-  @discardableResult
-  public nonisolated(nonsending) func trim(
-    toCost cost: Int, order: TrimOrder = .leastRecentlyUsed
-  ) async throws(StoreError) -> RemovalSummary {
-    try await run(.toBytes(cost, order))
-  }
-
-  /// Removes entries until this many bytes of the disk are free.
-  @discardableResult
-  public nonisolated(nonsending) func trim(
-    toFreeDiskSpace byteCount: Int
-  ) async throws(StoreError) -> RemovalSummary {
-    try await run(.toFreeDiskSpace(byteCount))
-  }
-
-  /// Removes entries by age.
-  @discardableResult
-  public nonisolated(nonsending) func trim(
-    olderThan age: Duration, by basis: AgeBasis = .access
-  ) async throws(StoreError) -> RemovalSummary {
-    try await run(.olderThan(age, basis))
-  }
-
-  /// Removes expired entries.
-  @discardableResult
-  public nonisolated(nonsending) func removeExpired() async throws(StoreError)
-    -> RemovalSummary
-  {
-    try await run(.expired)
   }
 
   /// Removes every entry for which `shouldRemove` returns `true`. The closure runs on one of the
@@ -111,14 +73,6 @@ extension DiskCache {
     }.get()
   }
 
-  private nonisolated(nonsending) func run(
-    _ trim: Trim
-  ) async throws(StoreError) -> RemovalSummary {
-    try await finishing(nil, isLong: true) { [self] (entered) throws(StoreError) in
-      try enter(trim, &entered)
-    }
-  }
-
   /// Reclaims the space of dead records.
   @discardableResult
   public nonisolated(nonsending) func compact() async throws(StoreError) -> CompactionReport {
@@ -128,6 +82,22 @@ extension DiskCache {
   /// Runs maintenance now, not in the background.
   public nonisolated(nonsending) func maintain() async throws(StoreError) {
     try await perform { (cache) throws(StoreError) in try cache.maintain() }
+  }
+
+  /// Lets later reads see every write acknowledged before this call, on one of the cache's own
+  /// threads. See the synchronous form.
+  public nonisolated(nonsending) func catchUp() async throws(StoreError) {
+    try await perform { (cache) throws(StoreError) in try cache.catchUp() }
+  }
+
+  /// Writes a value to a file, on one of the cache's own threads. See the synchronous form.
+  @discardableResult
+  public nonisolated(nonsending) func exportValue(
+    forKey key: Key, to path: String
+  ) async throws(StoreError) -> Bool {
+    try await perform { (cache) throws(StoreError) in
+      try cache.exportValue(forKey: key, to: path)
+    }
   }
 
   /// Copies the current state of the cache.

@@ -166,18 +166,6 @@ extension DiskCache {
     }
   }
 
-  /// The value of a key, or a default if the key has none, for changes in place.
-  ///
-  ///     visits[page, default: 0] += 1
-  ///
-  /// This is a get followed by a set, so it loses any change that another caller makes in between.
-  /// `update` loses no change.
-  @inlinable
-  public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
-    get { self[key] ?? value() }
-    set { self[key] = newValue }
-  }
-
   @usableFromInline
   func noteSubscriptFailure(_ error: StoreError, _ category: DiagnosticLog.Category) {
     events.counters.subscriptFailures.add()

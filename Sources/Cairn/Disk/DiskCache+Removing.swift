@@ -8,16 +8,12 @@ extension DiskCache {
   /// - Returns: whether the key had a value. If it had none, nothing is written.
   /// - Throws: see `setValue`.
   @discardableResult
-  public func removeValue(forKey key: Key, durability: Durability?) throws(StoreError) -> Bool {
+  public func removeValue(
+    forKey key: Key, durability: Durability? = nil
+  ) throws(StoreError) -> Bool {
     try finishing(.removal, of: key) { (entered) throws(StoreError) in
       try enterRemovals(ofKeys: [key], durability: durability, &entered) > 0
     }
-  }
-
-  /// Removes the value of a key, with the configured durability.
-  @discardableResult
-  public func removeValue(forKey key: Key) throws(StoreError) -> Bool {
-    try removeValue(forKey: key, durability: nil)
   }
 
   /// Removes the value of a key if its version is the expected one.
@@ -25,7 +21,7 @@ extension DiskCache {
   /// - Returns: whether the version matched and the value was removed.
   /// - Throws: see `setValue`; `corrupt` if the record is damaged.
   public func compareAndRemove(
-    forKey key: Key, expecting version: UInt64, durability: Durability?
+    forKey key: Key, expecting version: UInt64, durability: Durability? = nil
   ) throws(StoreError) -> Bool {
     try finishing(.removal, of: key) { (entered) throws(StoreError) in
       try enterRemoval(ofKey: key, expecting: version, durability: durability, &entered)
@@ -43,13 +39,6 @@ extension DiskCache {
       return try store.enterRemoval(
         ofKey: key, expecting: version, durability: durability, &entered)
     }
-  }
-
-  /// Removes the value of a key if its version is the expected one, with the configured durability.
-  public func compareAndRemove(
-    forKey key: Key, expecting version: UInt64
-  ) throws(StoreError) -> Bool {
-    try compareAndRemove(forKey: key, expecting: version, durability: nil)
   }
 
   /// Removes the value of a key and returns it. If several callers take a value at once, only one
@@ -100,7 +89,7 @@ extension DiskCache {
   ///   stay.
   @discardableResult
   public func removeValues(
-    forKeys keys: some Sequence<Key>, durability: Durability?
+    forKeys keys: some Sequence<Key>, durability: Durability? = nil
   ) throws(StoreError) -> Int {
     try finishing(.removal) { (entered) throws(StoreError) in
       try enterRemovals(ofKeys: Array(keys), durability: durability, &entered)
@@ -129,12 +118,6 @@ extension DiskCache {
     }
     for key in encoded { try enterRemovalOfRetained(key, durability: durability, &entered) }
     return count
-  }
-
-  /// Removes the values of many keys, with the configured durability.
-  @discardableResult
-  public func removeValues(forKeys keys: some Sequence<Key>) throws(StoreError) -> Int {
-    try removeValues(forKeys: keys, durability: nil)
   }
 
   /// Removes an expired value that some calls may still receive, if the cache keeps such values.

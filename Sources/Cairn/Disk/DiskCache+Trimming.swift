@@ -5,7 +5,7 @@ public import CairnStore
 /// trim `memory`. A trim to a count, cost or age of zero removes every entry.
 ///
 /// Compaction reclaims the space in the background. To reclaim it at once, for example on a full
-/// disk, call `trim(toFreeDiskSpace:)`, or `compact()` after the trim.
+/// disk, call `trim(.toFreeDiskSpace(…))`, or `compact()` after the trim.
 extension DiskCache {
   /// Sets new limits, and removes the least recently used entries until the cache is within them.
   /// The memory tier has its own limits: set them on `memory`.
@@ -18,69 +18,25 @@ extension DiskCache {
   ///   - byteLimit: the maximum bytes of all entries, including keys and metadata, or `nil` for no
   ///     limit. The limit that follows from `diskByteLimit` applies in any case.
   /// - Throws: `invalidConfiguration` for a limit of 0 or less; nothing is then
-  ///   changed. Otherwise see `trim(toCount:)`.
+  ///   changed. Otherwise see `trim`.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
     try store.setLimits(countLimit: countLimit, byteLimit: byteLimit)
   }
-}
 
-extension DiskCache: Trimming {
-  /// Removes entries until at most `count` are left. Expired entries go first.
+  /// Removes entries by count, size, age or expiry.
+  ///
+  ///     try cache.trim(.toBytes(512 << 20, order: .largestFirst))
   ///
   /// - Parameters:
-  ///   - count: zero or less removes every entry, but `removeAll` is faster and reclaims the space
-  ///     at once.
-  ///   - order: which entries go first.
+  ///   - trim: which entries to remove. Bytes are those on disk.
+  ///   - durability: the class of the removals, or `nil` for the configured one.
   /// - Returns: a summary of the removed entries. Their cost is in bytes.
-  /// - Throws: see the same method of the store. Earlier removals stay.
+  /// - Throws: see the same method of ``Store``. Earlier removals stay.
   @discardableResult
-  public func trim(toCount count: Int, order: TrimOrder) throws(StoreError) -> RemovalSummary {
-    try run(.toCount(count, order))
-  }
-
-  /// Removes entries until the live bytes on disk are at most `cost`. Expired entries go first.
-  ///
-  /// - Parameters:
-  ///   - cost: in bytes. Zero or less removes every entry.
-  ///   - order: which entries go first.
-  /// - Throws: see the same method of the store. Earlier removals stay.
-  @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder) throws(StoreError) -> RemovalSummary {
-    try run(.toBytes(cost, order))
-  }
-
-  /// Frees space on the filesystem until `byteCount` bytes are free, or nothing is left to remove.
-  /// The call reclaims dead space first, then removes the least recently used entries.
-  ///
-  /// - Parameter byteCount: the number of bytes that must be free. Zero or less removes nothing.
-  /// - Throws: see the same method of the store. Earlier removals stay.
-  @discardableResult
-  public func trim(toFreeDiskSpace byteCount: Int) throws(StoreError) -> RemovalSummary {
-    try run(.toFreeDiskSpace(byteCount))
-  }
-
-  /// Removes entries whose last access (with `.write`, whose write) was more than `age` ago.
-  ///
-  /// - Parameters:
-  ///   - age: zero or less removes every entry.
-  ///   - basis: `.access` counts from the last read or write, accurate to 1 % of the age and 100 ms,
-  ///     and never too early; `.write` counts from the write, accurate to the second.
-  /// - Throws: see the same method of the store. Earlier removals stay.
-  @discardableResult
-  public func trim(olderThan age: Duration, by basis: AgeBasis) throws(StoreError)
-    -> RemovalSummary
-  {
-    try run(.olderThan(age, basis))
-  }
-
-  /// Removes expired entries: those whose lifetime has ended or that have been idle for too long.
-  /// No read finds them, but until they are removed they count towards the limits. Maintenance also
-  /// removes them.
-  ///
-  /// - Throws: see the same method of the store. Earlier removals stay.
-  @discardableResult
-  public func removeExpired() throws(StoreError) -> RemovalSummary {
-    try run(.expired)
+  public func trim(
+    _ trim: Trim, durability: Durability? = nil
+  ) throws(StoreError) -> RemovalSummary {
+    try finishing(nil) { (entered) throws(StoreError) in try enter(trim, durability, &entered) }
   }
 
   /// Removes every entry for which `shouldRemove` returns `true`. The closure can decide by key,
@@ -132,7 +88,7 @@ extension DiskCache: Trimming {
         return true
       }
       // The closure was not called for expired entries. No later call may return them.
-      if flights.retained > 0 { _ = try enter(.expired, &entered) }
+      if flights.retained > 0 { _ = try enter(.expired, nil, &entered) }
       flights.history.forgetAll()
       return summary
     } catch {
@@ -165,12 +121,8 @@ extension DiskCache: Trimming {
     }
   }
 
-  private func run(_ trim: Trim) throws(StoreError) -> RemovalSummary {
-    try finishing(nil) { (entered) throws(StoreError) in try enter(trim, &entered) }
-  }
-
   func enter(
-    _ trim: Trim, _ entered: inout PendingWrite
+    _ trim: Trim, _ durability: Durability?, _ entered: inout PendingWrite
   ) throws(StoreError) -> RemovalSummary {
     var trim = trim
     var removesAll = false
@@ -178,16 +130,16 @@ extension DiskCache: Trimming {
     case .toCount(let count, let order):
       removesAll = count <= 0
       let recordCount = try marks.recordCount()
-      trim = .toCount(min(count, .max - 1) + recordCount, order)
+      trim = .toCount(min(count, .max - 1) + recordCount, order: order)
     case .toBytes(let cost, _): removesAll = cost <= 0
-    case .olderThan(let age, _): removesAll = age <= .zero
+    case .unused(let age), .older(let age): removesAll = age <= .zero
     case .toFreeDiskSpace, .expired: break
     }
     if removesAll {
-      trim = .toCount(0, .leastRecentlyUsed)
+      trim = .toCount(0)
       dropAnyKept()
     }
-    if case .expired = trim { held?.removeExpired() }
-    return try store.trimmer.run(trim, durability: nil, &entered)
+    if case .expired = trim { held?.trim(.expired) }
+    return try store.trimmer.run(trim, durability: durability, &entered)
   }
 }

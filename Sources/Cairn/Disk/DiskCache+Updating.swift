@@ -25,8 +25,8 @@ extension DiskCache {
   ///   them always succeeds.
   @discardableResult
   public func update(
-    forKey key: Key, options: EntryOptions = .standard, durability: Durability?,
-    _ change: (_ value: Value?) throws -> Value?
+    forKey key: Key, lifetime: Lifetime? = nil, options: EntryOptions = .standard,
+    durability: Durability? = nil, _ change: (_ value: Value?) throws -> Value?
   ) throws -> (value: Value, version: UInt64)? {
     while true {
       let present = try present(key)
@@ -38,20 +38,12 @@ extension DiskCache {
         continue
       }
       let options = try stored(
-        options.keeping(present?.info, metadata: present?.metadata), keeping: present?.tags)
+        options.with(lifetime).keeping(present?.info, metadata: present?.metadata),
+        keeping: present?.tags)
       let result = try compareAndWrite(
         value, forKey: key, expecting: present?.info.version, options, durability: durability)
       if case .stored(let version) = result { return (value, version) }
     }
-  }
-
-  /// Changes the value of a key without losing concurrent changes, with the configured durability.
-  @discardableResult
-  public func update(
-    forKey key: Key, options: EntryOptions = .standard,
-    _ change: (_ value: Value?) throws -> Value?
-  ) throws -> (value: Value, version: UInt64)? {
-    try update(forKey: key, options: options, durability: nil, change)
   }
 
   /// The entry that an update finds. Counts as an access.

@@ -12,6 +12,7 @@ extension DiskCache {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options.
   ///   - options: for an option that is `nil`, the configured value applies. The cost counts in
   ///     memory only, because the limit on disk counts bytes. Without a cost, the cache computes
   ///     one; see `MemoryTierConfiguration.costLimit`.
@@ -23,34 +24,17 @@ extension DiskCache {
   @inlinable
   @discardableResult
   public func setValue(
-    _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
+    _ value: Value, forKey key: Key, lifetime: Lifetime? = nil,
+    options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) -> UInt64 {
     let start = callStart()
+    let options = options.with(lifetime)
     // There are two calls, because an optional entry takes a hundred more instructions.
     if held == nil { return try write(value, key, options, durability, start) { _ in } }
     let tierKey = try tierKey(key)
     return try write(value, key, options, durability, start) {
       take($0, of: value, forKey: tierKey, options)
     }
-  }
-
-  /// Sets the value of a key, with the configured durability. See
-  /// `setValue(_:forKey:options:durability:)`.
-  @inlinable
-  @discardableResult
-  public func setValue(
-    _ value: Value, forKey key: Key, options: EntryOptions = .standard
-  ) throws(StoreError) -> UInt64 {
-    try setValue(value, forKey: key, options: options, durability: nil)
-  }
-
-  /// Sets the value of a key, with a lifetime.
-  @inlinable
-  @discardableResult
-  public func setValue(
-    _ value: Value, forKey key: Key, lifetime: Lifetime, durability: Durability? = nil
-  ) throws(StoreError) -> UInt64 {
-    try setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
   }
 
   @inlinable
@@ -144,26 +128,6 @@ extension DiskCache {
     return (result, pending)
   }
 
-  /// Sets the value of a key and returns the previous one. If several callers write a key at once,
-  /// each gets the value that its own write replaced.
-  ///
-  /// - Parameters: see `setValue`.
-  /// - Returns: the old value on disk, or `nil` if the key had no unexpired value.
-  /// - Throws: the errors of `value(forKey:)`, for example for a damaged old value, which
-  ///   `setValue` can replace; nothing is then written. Otherwise see `setValue`.
-  /// - Complexity: O(key + both values) for each attempt. If several callers change a key at once,
-  ///   one of them always succeeds.
-  @discardableResult
-  public func updateValue(
-    _ value: Value, forKey key: Key, options: EntryOptions = .standard
-  ) throws(StoreError) -> Value? {
-    while true {
-      let old = try versioned(key)
-      let result = try compareAndSet(value, forKey: key, expecting: old?.version, options: options)
-      if case .stored = result { return old?.value }
-    }
-  }
-
   /// The current entry, for a write that returns the old value. Counts as an access.
   ///
   /// - Parameter counts: whether to count a hit or a miss.
@@ -188,19 +152,11 @@ extension DiskCache {
   /// - Throws: see `setValue`. A mismatch does not throw.
   public func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
-    options: EntryOptions = .standard, durability: Durability?
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) -> CompareAndSetResult {
     try compareAndWrite(
-      value, forKey: key, expecting: version, try stored(options),
+      value, forKey: key, expecting: version, try stored(options.with(lifetime)),
       durability: durability)
-  }
-
-  /// Sets the value of a key if its version is the expected one, with the configured durability.
-  public func compareAndSet(
-    _ value: Value, forKey key: Key, expecting version: UInt64?,
-    options: EntryOptions = .standard
-  ) throws(StoreError) -> CompareAndSetResult {
-    try compareAndSet(value, forKey: key, expecting: version, options: options, durability: nil)
   }
 
   func compareAndWrite(
@@ -274,46 +230,11 @@ extension DiskCache {
   /// - Returns: whether the key has a value.
   @discardableResult
   public func extendLifetime(
-    forKey key: Key, to lifetime: Duration, durability: Durability?
+    forKey key: Key, to lifetime: Duration, durability: Durability? = nil
   ) throws(StoreError) -> Bool {
     try finishing(.write, of: key) { (entered) throws(StoreError) in
-      try enterExtensions(ofKeys: [key], to: lifetime, durability: durability, &entered) > 0
+      try extendLifetime(of: key, to: lifetime, durability: durability, &entered) { true } != nil
     }
-  }
-
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later, with the
-  /// configured durability.
-  @discardableResult
-  public func extendLifetime(forKey key: Key, to lifetime: Duration) throws(StoreError) -> Bool {
-    try extendLifetime(forKey: key, to: lifetime, durability: nil)
-  }
-
-  /// Extends the lifetimes of many keys' values, each like `extendLifetime(forKey:to:)`, with one
-  /// sync for all of them.
-  ///
-  /// - Returns: the number of keys that have a value.
-  @discardableResult
-  public func extendLifetimes(
-    forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
-  ) throws(StoreError) -> Int {
-    try finishing(.write) { (entered) throws(StoreError) in
-      try enterExtensions(
-        ofKeys: Array(keys), to: lifetime, durability: durability, &entered)
-    }
-  }
-
-  func enterExtensions(
-    ofKeys keys: [Key], to lifetime: Duration, durability: Durability?,
-    _ entered: inout PendingWrite
-  ) throws(StoreError) -> Int {
-    var count = 0
-    for key in keys {
-      let version = try extendLifetime(
-        of: key, to: lifetime, durability: durability, &entered
-      ) { true }
-      if version != nil { count += 1 }
-    }
-    return count
   }
 
   /// Extends the lifetime of a value, unless one of its tags has been removed.

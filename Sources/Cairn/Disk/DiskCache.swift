@@ -148,30 +148,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
   }
 
-  /// The default lifetime, for entries that are set from now on without one of their own. `nil`
-  /// means forever. Existing entries keep their lifetimes.
-  ///
-  /// The next open uses its configuration again.
-  public var lifetime: Duration? {
-    get { store.lifetime }
-    set {
-      store.lifetime = newValue
-      held?.lifetime = newValue
-    }
-  }
-
-  /// The default idle limit, for entries that are set from now on without one of their own. `nil`
-  /// means no limit. Otherwise like `lifetime`.
-  public var idleLimit: Duration? {
-    get { store.idleLimit }
-    set {
-      store.idleLimit = newValue
-      held?.idleLimit = newValue
-    }
-  }
-
-  // MARK: State
-
   /// The number of keys on disk that have not expired. Includes keys whose records are damaged.
   /// Also includes entries of removed tags until they are removed in the background: there are none
   /// if `statistics().sweepingTagCount` is 0.
@@ -181,9 +157,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   public func count() throws(StoreError) -> Int {
     max(0, try store.count() - marks.recordCount())
   }
-
-  /// Whether `count()` is 0.
-  public var isEmpty: Bool { get throws(StoreError) { try count() == 0 } }
 
   /// The live bytes on disk, which the byte limit counts. Includes expired entries until they are
   /// removed.

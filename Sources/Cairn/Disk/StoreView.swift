@@ -30,6 +30,7 @@ public struct StoreView<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - value: the value to encode.
   ///   - key: the key without the prefix. May be empty if the view has a prefix.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options, or the configured one.
   ///   - options: cost, lifetime, idle limit and metadata.
   ///   - durability: `nil` for the store's class.
   /// - Returns: the entry's version.
@@ -37,9 +38,9 @@ public struct StoreView<Value: Sendable>: Sendable {
   @discardableResult
   public func setValue(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) -> UInt64 {
-    let (key, value, options) = (fullKey(key), try encoded(value), tagged(options))
+    let (key, value, options) = (fullKey(key), try encoded(value), tagged(options.with(lifetime)))
     return try store.setValue(value, forKey: key, options: options, durability: durability)
   }
 
@@ -47,16 +48,16 @@ public struct StoreView<Value: Sendable>: Sendable {
   @discardableResult
   public nonisolated(nonsending) func setValue(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) async throws(StoreError) -> UInt64 {
-    let (key, value, options) = (fullKey(key), try encoded(value), tagged(options))
+    let (key, value, options) = (fullKey(key), try encoded(value), tagged(options.with(lifetime)))
     return try await store.setValue(value, forKey: key, options: options, durability: durability)
   }
 
   /// Removes the value of a key.
   ///
   /// - Returns: whether the key had a value.
-  /// - Throws: `store` (see `Store.removeValue`).
+  /// - Throws: see `Store.removeValue`.
   @discardableResult
   public func removeValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
@@ -80,21 +81,24 @@ public struct StoreView<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - key: the key without the prefix.
+  ///   - lifetime: how long the entry lives from now. `nil` means that of the options.
+  ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
+  ///     configured one.
   ///   - durability: `nil` for the store's class.
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
-  ///     Returning `nil` removes the value. An existing entry keeps its cost, lifetime, idle limit
-  ///     and metadata.
+  ///     Returning `nil` removes the value.
   /// - Returns: the new value, or `nil` if the key now has no value.
   /// - Throws: any error of `change`, unchanged. Otherwise a ``/CairnStore/StoreError``: see `value(forKey:)`
   ///   and `setValue`.
   @discardableResult
   public func update(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil,
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil,
     _ change: (Value?) throws -> Value?
   ) throws -> Value? {
     let key = fullKey(key)
     while true {
-      let attempt = try Attempt(self, key, change)
+      let attempt = try Attempt(self, key, options.with(lifetime), change)
       guard let bytes = attempt.bytes else {
         guard let version = attempt.version else { return nil }
         if try store.compareAndRemove(forKey: key, expecting: version, durability: durability) {
@@ -113,12 +117,13 @@ public struct StoreView<Value: Sendable>: Sendable {
   /// the caller's isolation.
   @discardableResult
   public nonisolated(nonsending) func update(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil,
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil,
     _ change: (Value?) throws -> Value?
   ) async throws -> Value? {
     let key = fullKey(key)
     while true {
-      let attempt = try Attempt(self, key, change)
+      let attempt = try Attempt(self, key, options.with(lifetime), change)
       guard let bytes = attempt.bytes else {
         guard let version = attempt.version else { return nil }
         if try await store.compareAndRemove(
@@ -143,14 +148,16 @@ public struct StoreView<Value: Sendable>: Sendable {
     let bytes: [UInt8]?
     let options: EntryOptions
 
-    init(_ view: StoreView, _ key: [UInt8], _ change: (Value?) throws -> Value?) throws {
+    init(
+      _ view: StoreView, _ key: [UInt8], _ options: EntryOptions,
+      _ change: (Value?) throws -> Value?
+    ) throws {
       let old = try view.found(key)
       version = old?.entry.info.version
       value = try change(old?.value)
       bytes = try value.map { try view.encoded($0) }
-      options =
-        old.map { EntryOptions.standard.keeping($0.entry.info, metadata: $0.entry.metadata) }
-        ?? view.tagged(.standard)
+      let tagged = options.metadata == nil && old != nil ? options : view.tagged(options)
+      self.options = tagged.keeping(old?.entry.info, metadata: old?.entry.metadata)
     }
   }
 
@@ -172,9 +179,7 @@ public struct StoreView<Value: Sendable>: Sendable {
   ) throws(StoreError) -> Value? {
     precondition(transaction.store === store, "a transaction of another store")
     let key = fullKey(key)
-    let found: Transaction.Found?
-    found = try transaction.found(forKey: key)
-    guard let found else { return nil }
+    guard let found = try transaction.found(forKey: key) else { return nil }
     return try decoded(found.value, found.metadata, version: found.version)
   }
 
@@ -183,10 +188,10 @@ public struct StoreView<Value: Sendable>: Sendable {
   /// - Throws: `unencodable`; otherwise see `Batch.setValue`.
   public func setValue(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard, in transaction: inout Transaction
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, in transaction: inout Transaction
   ) throws(StoreError) {
     precondition(transaction.store === store, "a transaction of another store")
-    let (key, value, options) = (fullKey(key), try encoded(value), tagged(options))
+    let (key, value, options) = (fullKey(key), try encoded(value), tagged(options.with(lifetime)))
     try transaction.setValue(value, forKey: key, options: options)
   }
 
@@ -232,8 +237,7 @@ public struct StoreView<Value: Sendable>: Sendable {
   }
 
   private func found(_ key: [UInt8]) throws(StoreError) -> (entry: Entry, value: Value)? {
-    let entry = try store.entry(forKey: key)
-    guard let entry else { return nil }
+    guard let entry = try store.entry(forKey: key) else { return nil }
     return (entry, try decoded(entry))
   }
 

@@ -1,5 +1,4 @@
 public import CairnStore
-internal import Synchronization
 
 /// The times of an entry that is being written, in milliseconds.
 @usableFromInline
@@ -39,34 +38,17 @@ extension CacheEntryInfo {
 struct CacheClock: ~Copyable, Sendable {
   private let clock: StoreClock
   var source: StoreClock { clock }
-  /// Both defaults are in milliseconds, or `never`. They may change at any time.
-  private let standardLifetime: Atomic<Int64>
-  private let standardIdleLimit: Atomic<Int64>
+  /// Both defaults are in milliseconds, or `never`.
+  private let standardLifetime: Int64
+  private let standardIdleLimit: Int64
+
   /// - Parameter shared: the clock of the tier below, so that both tiers agree on expiry, or `nil`
   ///   if there is none.
   init(_ configuration: MemoryCacheConfiguration, shared: StoreClock?) {
     let start = Timestamp(millisecondsSinceEpoch: .min)
     clock = shared ?? StoreClock(configuration.clock, lastRecorded: start)
-    standardLifetime = Atomic(configuration.lifetime?.milliseconds ?? never)
-    standardIdleLimit = Atomic(configuration.idleLimit?.milliseconds ?? never)
-  }
-
-  var lifetime: Duration? {
-    get { duration(standardLifetime.load(ordering: .relaxed)) }
-    nonmutating set {
-      standardLifetime.store(newValue?.milliseconds ?? never, ordering: .relaxed)
-    }
-  }
-
-  var idleLimit: Duration? {
-    get { duration(standardIdleLimit.load(ordering: .relaxed)) }
-    nonmutating set {
-      standardIdleLimit.store(newValue?.milliseconds ?? never, ordering: .relaxed)
-    }
-  }
-
-  private func duration(_ milliseconds: Int64) -> Duration? {
-    milliseconds == never ? nil : .milliseconds(milliseconds)
+    standardLifetime = configuration.lifetime?.milliseconds ?? never
+    standardIdleLimit = configuration.idleLimit?.milliseconds ?? never
   }
 
   @usableFromInline
@@ -91,13 +73,12 @@ struct CacheClock: ~Copyable, Sendable {
     let now = now()
     return EntryTimes(
       now: now, expires: standardEnd(from: now),
-      idleLimit: standardIdleLimit.load(ordering: .relaxed))
+      idleLimit: standardIdleLimit)
   }
 
   @inline(__always)
   private func standardEnd(from now: Int64) -> Int64 {
-    let lifetime = standardLifetime.load(ordering: .relaxed)
-    return lifetime == never ? never : end(of: lifetime, from: now)
+    standardLifetime == never ? never : end(of: standardLifetime, from: now)
   }
 
   @usableFromInline
@@ -112,7 +93,7 @@ struct CacheClock: ~Copyable, Sendable {
       }
     return EntryTimes(
       now: now, expires: expires,
-      idleLimit: idleLimit?.milliseconds ?? standardIdleLimit.load(ordering: .relaxed))
+      idleLimit: idleLimit?.milliseconds ?? standardIdleLimit)
   }
 
   /// The times of an entry that was written elsewhere and is inserted now.

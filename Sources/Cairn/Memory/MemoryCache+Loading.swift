@@ -1,7 +1,7 @@
 public import CairnStore
 
 /// Loading missing values on demand.
-extension MemoryCache: Loading {
+extension MemoryCache {
   /// The value of a key. If the key has none, loads and keeps it.
   ///
   ///     let page = try await cache.value(forKey: url, lifetime: .seconds(60)) {
@@ -25,6 +25,7 @@ extension MemoryCache: Loading {
   ///
   /// - Parameters:
   ///   - key: the key.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options.
   ///   - options: see `setValue`. A lifetime begins at the end of the load.
   ///   - policy: how fresh the value must be, and how long to wait. `nil` means the configured
   ///     policy.
@@ -33,9 +34,10 @@ extension MemoryCache: Loading {
   ///   `loadTimedOut`.
   @inlinable
   public func value(
-    forKey key: Key, options: EntryOptions = .standard, policy: LoadPolicy? = nil,
-    orLoad load: @escaping @Sendable () async throws -> Value
+    forKey key: Key, lifetime: Lifetime? = nil, options: EntryOptions = .standard,
+    policy: LoadPolicy? = nil, orLoad load: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
+    let options = options.with(lifetime)
     if policy == nil && loadPolicy == nil {
       if let value = value(forKey: key) { return value }
       return try await loadValue(forKey: key) {

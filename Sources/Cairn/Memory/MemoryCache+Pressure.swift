@@ -9,9 +9,9 @@ extension MemoryCache: PressureResponder {
   public func respond(to pressure: MemoryPressure) {
     tell(.memoryPressure(pressure))
     switch pressure {
-    case .moderate: removeExpired()
+    case .moderate: trim(.expired)
     case .high:
-      removeExpired()
+      trim(.expired)
       let (count, cost) = lock.withLock { ($0.table.count / 2, $0.table.totalCost / 2) }
       _ = trim(order: .leastRecentlyUsed, cause: .memoryPressure) {
         $0.table.count > count || $0.table.totalCost > cost

@@ -18,29 +18,9 @@ extension MemoryCache {
   func value(forKey key: Key, at now: Int64) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     if let value = lock.sharedFind(key, SharedQuery(hash: hash, at: now)) { return value }
-    var hasExpired = false
-    return look(key, hash: hash, at: now, isRead: true, hasExpired: &hasExpired) { state, slot in
+    return look(key, hash: hash, at: now, isRead: true) { state, slot in
       state.table.value(slot)
     }
-  }
-
-  /// The value of a key or, if it has none, whether its value has expired. Counts as an access.
-  ///
-  /// If the entry has expired, the call removes it, so a second call finds the key absent. But a
-  /// `LoadPolicy` may keep the entry for calls that accept stale values.
-  ///
-  /// - Complexity: O(1).
-  @inlinable
-  public func lookUp(_ key: Key) -> LookupResult<Value> {
-    var hasExpired = false
-    let value = look(
-      key, hash: MemoryTable<Key, Value>.hash(key), at: clock.now(), isRead: true,
-      hasExpired: &hasExpired
-    ) { state, slot in
-      state.table.value(slot)
-    }
-    if let value { return .found(value) }
-    return hasExpired ? .expired : .absent
   }
 
   /// The value of a key, or `nil` if the key has no unexpired value. Does not count as an access:
@@ -140,19 +120,14 @@ extension MemoryCache {
   func look<Found>(
     _ key: Key, isRead: Bool, _ body: (inout MemoryState<Key, Value>, UInt32) -> Found?
   ) -> Found? {
-    var hasExpired = false
-    return look(
-      key, hash: MemoryTable<Key, Value>.hash(key), at: clock.now(), isRead: isRead,
-      hasExpired: &hasExpired, body)
+    look(key, hash: MemoryTable<Key, Value>.hash(key), at: clock.now(), isRead: isRead, body)
   }
 
-  /// Looks up a key whose hash is known, and reports whether its value has expired.
-  ///
-  /// - Parameter hasExpired: set to `true` if the key has no value because the value has expired.
+  /// Looks up a key whose hash is known.
   @inlinable
   @inline(__always)
   func look<Found>(
-    _ key: Key, hash: UInt32, at now: Int64, isRead: Bool, hasExpired: inout Bool,
+    _ key: Key, hash: UInt32, at now: Int64, isRead: Bool,
     _ body: (inout MemoryState<Key, Value>, UInt32) -> Found?
   ) -> Found? {
     var expired: ExpiredEntry<Key, Value>?
@@ -164,7 +139,6 @@ extension MemoryCache {
       }
       if state.table.nodes[Int(slot)].hasExpired(at: now) {
         if isRead { state.statistics.missCount &+= 1 }
-        hasExpired = true
         if !state.retains(slot, at: now) { expired = state.drop(expired: slot) }
         return nil
       }

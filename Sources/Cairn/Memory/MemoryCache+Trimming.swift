@@ -4,62 +4,38 @@ public import CairnStore
 ///
 /// A call holds the lock for a few hundred removals at a time, so other calls continue. It may miss
 /// entries that are written in the meantime. If no other call uses the cache, the result is exact.
-extension MemoryCache: Trimming {
-  /// Removes entries until at most `count` are left. Expired entries go first.
+extension MemoryCache {
+  /// Removes entries by count, cost, age or expiry. Expired entries go first.
   ///
-  /// - Parameters:
-  ///   - count: zero or less removes every entry.
-  ///   - order: `.leastRecentlyUsed` means the order of the configured policy. `.largestFirst`
-  ///     begins with the largest cost and, among equal costs, with the least recently used entry.
+  ///     cache.trim(.toCount(1_000))
+  ///
   /// - Returns: a summary of the removed entries.
-  /// - Complexity: O(removed); with `.largestFirst` O(n log n), holding the lock for O(n).
+  /// - Complexity: O(removed); with `.largestFirst` O(n log n), holding the lock for O(n); with an
+  ///   age O(n); with `.expired` O(1), plus O(log n) for each removed entry.
   @discardableResult
-  public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
-    trim(order: order, cause: .trim) { $0.table.count > max(0, count) }
+  public func trim(_ trim: Trim) -> RemovalSummary {
+    switch trim {
+    case .toCount(let count, let order):
+      return self.trim(order: order, cause: .trim) { $0.table.count > max(0, count) }
+    case .toBytes(let cost, let order):
+      if cost <= 0 { return self.trim(.toCount(0, order: order)) }
+      return self.trim(order: order, cause: .trim) { $0.table.totalCost > UInt128(cost) }
+    case .unused(let age): return self.trim(olderThan: age) { $0.accessed }
+    case .older(let age): return self.trim(olderThan: age) { $0.written }
+    case .expired: return removeExpired { _, now in now }
+    case .toFreeDiskSpace: return RemovalSummary()
+    }
   }
 
-  /// Removes entries until the total cost is at most `cost`. Expired entries go first.
-  ///
-  /// - Parameters:
-  ///   - cost: zero or less removes every entry, including entries that cost nothing.
-  ///   - order: see `trim(toCount:order:)`.
-  /// - Returns: a summary of the removed entries.
-  /// - Complexity: the same as `trim(toCount:order:)`.
-  @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
-    if cost <= 0 { return trim(toCount: 0, order: order) }
-    return trim(order: order, cause: .trim) { $0.table.totalCost > UInt128(cost) }
-  }
-
-  /// Removes entries whose last access (with `.write`, whose write) was more than `age` ago. Also
-  /// removes expired entries.
-  ///
-  /// - Parameters:
-  ///   - age: zero or less removes every entry.
-  ///   - basis: whether the age counts from the last access or from the write.
-  /// - Returns: a summary of the removed entries.
-  /// - Complexity: O(n).
-  @discardableResult
-  public func trim(olderThan age: Duration, by basis: AgeBasis) -> RemovalSummary {
-    if age <= .zero { return trim(toCount: 0) }
-    let limit = age.milliseconds
-    let (edge, isTooEarly) = clock.now().subtractingReportingOverflow(limit)
-    if isTooEarly { return removeExpired() }
-    var summary = removeExpired()
-    summary.add(
-      removeSlots { node in
-        (basis == .access ? node.accessed : node.written) < edge ? .evicted(.trim) : nil
-      })
+  private func trim(
+    olderThan age: Duration, since time: (borrowing EntryNode) -> Int64
+  ) -> RemovalSummary {
+    if age <= .zero { return trim(.toCount(0)) }
+    var summary = trim(.expired)
+    let (edge, isTooEarly) = clock.now().subtractingReportingOverflow(age.milliseconds)
+    if !isTooEarly { summary.add(removeSlots { time($0) < edge ? .evicted(.trim) : nil }) }
     return summary
   }
-
-  /// Removes expired entries: those whose lifetime has ended or that have been idle for too long.
-  /// No read finds them.
-  ///
-  /// - Returns: a summary of the removed entries.
-  /// - Complexity: O(1), plus O(log n) for each removed entry.
-  @discardableResult
-  public func removeExpired() -> RemovalSummary { removeExpired { _, now in now } }
 
   /// Removes expired entries, except those retained for readers of stale values.
   func removeUnretained() { _ = removeExpired { state, now in state.retentionEnd(at: now) } }
@@ -106,7 +82,7 @@ extension MemoryCache: Trimming {
       }
     }
     // The closure was not called for expired entries. No later call may return them.
-    if lock.withLock({ $0.retention > 0 }) { removeExpired() }
+    if lock.withLock({ $0.retention > 0 }) { trim(.expired) }
     flights.history.forgetAll()
     var rest = victims[...]
     return removeGroups { state, removed in
@@ -139,7 +115,7 @@ extension MemoryCache: Trimming {
     while isTooMuch: (borrowing MemoryState<Key, Value>) -> Bool
   ) -> RemovalSummary {
     let now = clock.now()
-    var summary = removeExpired()
+    var summary = trim(.expired)
     if order == .largestFirst {
       summary.add(trimLargest(cause: cause, while: isTooMuch))
     }

@@ -24,9 +24,10 @@ extension MemoryCache {
   @inlinable
   @discardableResult
   public func update<Failure: Error>(
-    forKey key: Key, options: EntryOptions = .standard,
+    forKey key: Key, lifetime: Lifetime? = nil, options: EntryOptions = .standard,
     _ change: (_ value: Value?) throws(Failure) -> Value?
   ) throws(Failure) -> (value: Value, version: UInt64)? {
+    let options = options.with(lifetime)
     while true {
       let entry = entry(forKey: key)
       guard let value = try change(entry?.value) else {
@@ -60,11 +61,11 @@ extension MemoryCache {
   @inlinable
   public func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
-    options: EntryOptions = .standard
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard
   ) -> CompareAndSetResult {
     compareAndWrite(
       value, forKey: key, expecting: version,
-      cost: options.cost ?? defaultCost(of: value, forKey: key), options: options,
+      cost: options.cost ?? defaultCost(of: value, forKey: key), options: options.with(lifetime),
       keepsTimes: false)
   }
 

@@ -1,6 +1,6 @@
 public import CairnStore
 
-extension MemoryCache: Caching {
+extension MemoryCache {
   /// Sets the value of a key, and evicts entries if the cache exceeds its limits.
   ///
   /// When the call returns, the cache is within its limits, and no read finds an older value. A
@@ -10,6 +10,7 @@ extension MemoryCache: Caching {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options.
   ///   - options: the cost, in the unit of the cost limit (by default, the cache computes it), the
   ///     lifetime and the idle limit.
   /// - Returns: the entry's version.
@@ -18,47 +19,21 @@ extension MemoryCache: Caching {
   @inline(__always)
   @discardableResult
   public func setValue(
-    _ value: Value, forKey key: Key, options: EntryOptions = .standard
+    _ value: Value, forKey key: Key, lifetime: Lifetime? = nil, options: EntryOptions = .standard
   ) -> UInt64 {
     // Take the options apart here, so that the compiler need not create options that it knows.
-    set(
-      value, forKey: key, cost: options.cost, options.lifetime ?? .standard,
-      idleLimit: options.idleLimit)
-  }
-
-  @inlinable
-  func set(
-    _ value: Value, forKey key: Key, cost: Int?, _ lifetime: Lifetime, idleLimit: Duration?
-  ) -> UInt64 {
-    write(value, forKey: key, cost: cost, lifetime, idleLimit: idleLimit) { version, _ in version }
-  }
-
-  /// Sets the value of a key and returns the previous one. Otherwise like `setValue`. If several
-  /// callers write a key at once, each gets the value that its own write replaced.
-  ///
-  /// - Returns: the old value, or `nil` if the key had no unexpired value.
-  @inlinable
-  @discardableResult
-  public func updateValue(
-    _ value: Value, forKey key: Key, options: EntryOptions = .standard
-  ) -> Value? {
     write(
-      value, forKey: key, cost: options.cost, options.lifetime ?? .standard,
-      idleLimit: options.idleLimit
-    ) { _, old in
-      old?.cause == .replaced ? old?.value : nil
-    }
+      value, forKey: key, cost: options.cost, lifetime ?? options.lifetime ?? .standard,
+      idleLimit: options.idleLimit)
   }
 
   /// Sets the value of a key.
   ///
-  /// - Returns: the result of `result`, which receives the new version and the first removed entry.
+  /// - Returns: the entry's version.
   @inlinable
-  @inline(__always)
-  func write<Result>(
-    _ value: Value, forKey key: Key, cost: Int?, _ lifetime: Lifetime, idleLimit: Duration?,
-    _ result: (_ version: UInt64, _ removed: borrowing RemovedEntry<Key, Value>?) -> Result
-  ) -> Result {
+  func write(
+    _ value: Value, forKey key: Key, cost: Int?, _ lifetime: Lifetime, idleLimit: Duration?
+  ) -> UInt64 {
     let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(lifetime, idleLimit: idleLimit)
@@ -76,25 +51,20 @@ extension MemoryCache: Caching {
     }
     if let outdated { flights.finish(outdated, key) }
     if schedules { scheduleTrim() }
-    let outcome = result(version, removed.first)
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
-    return outcome
-  }
-
-  /// Sets the value of a key, with a lifetime.
-  @inlinable
-  @discardableResult
-  public func setValue(_ value: Value, forKey key: Key, lifetime: Lifetime) -> UInt64 {
-    setValue(value, forKey: key, options: .lifetime(lifetime))
+    return version
   }
 
   /// Sets the values of many keys, each as a separate write. If a key occurs twice, its last value
   /// counts.
   @inlinable
   public func setValues(
-    _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard
+    _ pairs: some Sequence<(key: Key, value: Value)>, lifetime: Lifetime? = nil,
+    options: EntryOptions = .standard
   ) {
-    for (key, value) in pairs { setValue(value, forKey: key, options: options) }
+    for (key, value) in pairs {
+      setValue(value, forKey: key, lifetime: lifetime, options: options)
+    }
   }
 
   /// Removes the value of a key.
@@ -173,14 +143,6 @@ extension MemoryCache: Caching {
     } ?? false
   }
 
-  /// Extends the lifetimes of many keys' values, each like `extendLifetime(forKey:to:)`.
-  ///
-  /// - Returns: the number of keys that have a value.
-  @discardableResult
-  public func extendLifetimes(forKeys keys: some Sequence<Key>, to lifetime: Duration) -> Int {
-    keys.reduce(0) { $0 + (extendLifetime(forKey: $1, to: lifetime) ? 1 : 0) }
-  }
-
   /// The value of a key. Setting `nil` removes the value.
   @inlinable
   public subscript(key: Key) -> Value? {
@@ -188,20 +150,6 @@ extension MemoryCache: Caching {
     set {
       if let newValue { setValue(newValue, forKey: key) } else { removeValue(forKey: key) }
     }
-  }
-}
-
-extension MemoryCache {
-  /// The value of a key, or a default if the key has none, for changes in place.
-  ///
-  ///     visits[page, default: 0] += 1
-  ///
-  /// This is a get followed by a set, so it loses any change that another caller makes in between.
-  /// `update` loses none.
-  @inlinable
-  public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
-    get { self[key] ?? value() }
-    set { self[key] = newValue }
   }
 }
 

@@ -91,9 +91,6 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   // MARK: State
 
-  /// Whether `count()` is 0.
-  public var isEmpty: Bool { count() == 0 }
-
   /// The number of keys that a read would find.
   ///
   /// - Complexity: O(1), plus O(log n) for each expired entry that the call removes, plus O(1) for
@@ -154,20 +151,6 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       }
       keepLimits()
     }
-  }
-
-  /// The default lifetime of entries that are set from now on without one. `nil` means forever.
-  /// Existing entries keep their lifetimes.
-  public var lifetime: Duration? {
-    get { clock.lifetime }
-    set { clock.lifetime = newValue }
-  }
-
-  /// The default idle limit of entries that are set from now on without one: how long they may go
-  /// without a read or write. `nil` means no limit. Existing entries keep their limits.
-  public var idleLimit: Duration? {
-    get { clock.idleLimit }
-    set { clock.idleLimit = newValue }
   }
 
   /// The cost of a value set without one.

@@ -120,7 +120,7 @@ enum OperationRun: String, CaseIterable {
       }
     case .trim:
       for key in keys.dropFirst(Self.keyCount) { try store.setValue(Self.value, forKey: key) }
-      try countedOperations { _ = try store.trim(toCount: Self.keyCount) }
+      try countedOperations { _ = try store.trim(.toCount(Self.keyCount)) }
     case .compaction:
       for number in 0..<Self.keyCount / 2 { try store.removeValue(forKey: keys[2 * number]) }
       try countedOperations { _ = try store.compact() }

@@ -37,7 +37,7 @@ struct StallRun {
     try onDisk("overwrites without a break", body) { _, isDone in
       while !isDone() { pause(for: .milliseconds(1)) }
     }
-    try onDisk("trim to half", body) { cache, _ in try cache.trim(toCount: count / 2) }
+    try onDisk("trim to half", body) { cache, _ in try cache.trim(.toCount(count / 2)) }
     try onDisk("removal by a closure", body) { cache, _ in
       try cache.remove { key, _ in key % 2 == 0 }
     }
@@ -46,16 +46,16 @@ struct StallRun {
       while !isDone() { pause(for: .milliseconds(1)) }
     }
     try onDisk("end of all lifetimes", options: .lifetime(.seconds(1)), body) { cache, _ in
-      try cache.removeExpired()
+      try cache.trim(.expired)
     }
     try onDisk("values of 64 MiB", body) { cache, isDone in
       let large = [UInt8](repeating: 1, count: isQuick ? 1 << 20 : 64 << 20)
       while !isDone() { try cache.setValue(large, forKey: -1) }
     }
-    try inMemory("memory: trim to half", body) { $0.trim(toCount: count / 2) }
+    try inMemory("memory: trim to half", body) { $0.trim(.toCount(count / 2)) }
     try inMemory("memory: removal by a closure", body) { $0.remove { key, _ in key % 2 == 0 } }
     try inMemory("memory: end of all lifetimes", lifetime: .seconds(1), body) {
-      $0.removeExpired()
+      $0.trim(.expired)
     }
   }
 

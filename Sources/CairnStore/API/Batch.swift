@@ -18,6 +18,7 @@ public struct Batch: ~Copyable {
   ///   - value: the bytes; an empty value is valid. The batch copies the bytes, except that it
   ///     keeps an array, an array slice or a string of 64 KiB or more as it is.
   ///   - key: 1 to 65,535 bytes.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options, or the configured one.
   ///   - options: cost, lifetime, idle limit and metadata.
   /// - Throws: `invalidKey`, `tooLarge`,
   ///   `unsupportedOption`. An operation that throws leaves the batch unchanged.
@@ -25,13 +26,13 @@ public struct Batch: ~Copyable {
   @inlinable
   public mutating func setValue(
     _ value: some ByteSource, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard
   ) throws(StoreError) {
     try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (bytes) throws(StoreError) in
         let isLarge = bytes.byteCount >= BatchRecords.keptByteCount
         let kept = isLarge ? BatchRecords.kept(value) : nil
-        try records.add(key: key, value: bytes, of: kept, options: options)
+        try records.add(key: key, value: bytes, of: kept, options: options.with(lifetime))
       }
     }
   }
@@ -42,11 +43,11 @@ public struct Batch: ~Copyable {
   public mutating func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard
   ) throws(StoreError) {
     try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
-        try records.add(key: key, value: value, options: options)
+        try records.add(key: key, value: value, options: options.with(lifetime))
       }
     }
   }
@@ -59,7 +60,7 @@ public struct Batch: ~Copyable {
   )
   public mutating func setValue<Value>(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard
   ) throws(StoreError) {
     fatalError("unavailable")
   }

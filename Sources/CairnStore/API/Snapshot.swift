@@ -71,6 +71,16 @@ public final class Snapshot: Sendable {
     try Backup(engine).copy(try state(), to: destination, progress: progress)
   }
 
+  /// Copies the snapshot, on a thread of its own. See the synchronous form.
+  @discardableResult
+  public nonisolated(nonsending) func backup(
+    to destination: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
+  ) async throws(StoreError) -> BackupReport {
+    try await WorkQueue.performAlone { () throws(StoreError) in
+      try self.backup(to: destination, progress: progress)
+    }
+  }
+
   /// The number of keys in the snapshot.
   ///
   /// - Throws: `closed`, `usedAfterFork`, `system`. A damaged record does not throw. It counts,
@@ -157,7 +167,8 @@ public final class Snapshot: Sendable {
   ///   the call visits all other keys first and then throws `corrupt`.
   /// - Complexity: O(keys), whatever the prefix.
   public func forEachKey(
-    prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (RawSpan) throws -> Visit
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable = "",
+    _ body: (RawSpan) throws -> Visit
   ) throws {
     let state = try state()
     try prefix.withBytes { prefix in try engine.reader.forEachKey(in: state, prefix: prefix, body) }
@@ -172,22 +183,13 @@ public final class Snapshot: Sendable {
 
   /// Calls `body` with each entry whose key begins with `prefix`; otherwise like `forEachKey`.
   public func forEachEntry(
-    prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable = "", _ body: (Entry) throws -> Visit
   ) throws {
     let state = try state()
     try prefix.withBytes { prefix in try engine.reader.forEachEntry(in: state, prefix: prefix, body)
     }
   }
 
-  /// Calls `body` with each key; otherwise like `forEachKey(prefix:_:)`.
-  public func forEachKey(_ body: (RawSpan) throws -> Visit) throws {
-    try forEachKey(prefix: "", body)
-  }
-
-  /// Calls `body` with each entry; otherwise like `forEachKey`.
-  public func forEachEntry(_ body: (Entry) throws -> Visit) throws {
-    try forEachEntry(prefix: "", body)
-  }
 }
 
 extension Store {

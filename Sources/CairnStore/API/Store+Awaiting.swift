@@ -16,26 +16,15 @@ extension Store {
   public nonisolated(nonsending) func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) async throws(StoreError) -> UInt64 {
     let write = try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
         try engine.start(
-          value, forKey: key, options: options, durability: durability)
+          value, forKey: key, options: options.with(lifetime), durability: durability)
       }
     }
     return try await finish(write).version
-  }
-
-  /// Sets the value of a key, with a lifetime.
-  @inlinable
-  @discardableResult
-  public nonisolated(nonsending) func setValue(
-    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, lifetime: Lifetime,
-    durability: Durability? = nil
-  ) async throws(StoreError) -> UInt64 {
-    try await setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
   }
 
   /// Sets the value of a key if its version is the expected one.
@@ -43,12 +32,13 @@ extension Store {
   public nonisolated(nonsending) func compareAndSet(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, expecting version: UInt64?,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) async throws(StoreError) -> CompareAndSetResult {
     let write = try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
         try engine.start(
-          value, forKey: key, expecting: version, options: options, durability: durability)
+          value, forKey: key, expecting: version, options: options.with(lifetime),
+          durability: durability)
       }
     }
     return try await finish(write)
@@ -59,7 +49,7 @@ extension Store {
   @discardableResult
   public nonisolated(nonsending) func update(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard, durability: Durability? = nil,
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil,
     _ change: (_ value: [UInt8]?) throws -> [UInt8]?
   ) async throws -> (value: [UInt8], version: UInt64)? {
     let key = key.withBytes { [UInt8](copying: $0) }
@@ -74,24 +64,9 @@ extension Store {
       }
       let result = try await compareAndSet(
         value, forKey: key, expecting: entry?.info.version,
-        options: options.keeping(entry?.info, metadata: entry?.metadata), durability: durability)
+        options: options.with(lifetime).keeping(entry?.info, metadata: entry?.metadata),
+        durability: durability)
       if case .stored(let version) = result { return (value, version) }
-    }
-  }
-
-  /// Sets the value of a key and returns the previous one.
-  @inlinable
-  @discardableResult
-  public nonisolated(nonsending) func updateValue(
-    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard, durability: Durability? = nil
-  ) async throws(StoreError) -> [UInt8]? {
-    while true {
-      let old = try entry(forKey: key)
-      let result = try await compareAndSet(
-        value, forKey: key, expecting: old?.info.version, options: options, durability: durability)
-      if case .stored = result { return old?.value }
     }
   }
 
@@ -112,11 +87,11 @@ extension Store {
   @discardableResult
   public nonisolated(nonsending) func increment(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, by amount: Int64 = 1,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) async throws(StoreError) -> Int64 {
     let key = key.withBytes { [UInt8](copying: $0) }
     while true {
-      let increment = try Increment(entry(forKey: key), by: amount, options)
+      let increment = try Increment(entry(forKey: key), by: amount, options.with(lifetime))
       let result = try await compareAndSet(
         increment.value, forKey: key, expecting: increment.version, options: increment.options,
         durability: durability)
@@ -165,10 +140,12 @@ extension Store {
   @inlinable
   public nonisolated(nonsending) func setValues(
     _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) async throws(StoreError) {
     var batch = try makeBatch()
-    for (key, value) in pairs { try batch.setValue(value, forKey: key, options: options) }
+    for (key, value) in pairs {
+      try batch.setValue(value, forKey: key, lifetime: lifetime, options: options)
+    }
     _ = try await finish(engine.start(batch.records, durability: durability))
   }
 
@@ -193,18 +170,6 @@ extension Store {
     let key = key.withBytes { [UInt8](copying: $0) }
     return try await finishing { (store, pending) throws(StoreError) in
       try store.enterExtensions(ofKeys: [key], to: lifetime, durability: durability, &pending) > 0
-    }
-  }
-
-  /// Extends the lifetimes of many keys' values.
-  @discardableResult
-  public nonisolated(nonsending) func extendLifetimes(
-    forKeys keys: some Sequence<some ByteSource>, to lifetime: Duration,
-    durability: Durability? = nil
-  ) async throws(StoreError) -> Int {
-    let keys = keys.map { $0.withBytes { [UInt8](copying: $0) } }
-    return try await finishing { (store, pending) throws(StoreError) in
-      try store.enterExtensions(ofKeys: keys, to: lifetime, durability: durability, &pending)
     }
   }
 

@@ -12,13 +12,6 @@ extension Store {
     }
   }
 
-  /// Whether the value of a key has expired but has not been removed yet, or `nil` if the key has
-  /// no value. Does not count as an access.
-  package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
-    guard let follower else { return try reader.hasExpired(key) }
-    return try follower.read { (reader) throws(StoreError) in try reader.hasExpired(key) }
-  }
-
   package func info(of entry: borrowing PinnedEntry) -> EntryInfo {
     // Access times belong to the reader's index.
     (follower?.lastReader ?? reader).info(of: entry)

@@ -24,7 +24,7 @@ extension Store {
   // MARK: Expired values that may be served
 
   /// Keeps expired entries for at least this many milliseconds. Maintenance does not remove them in
-  /// that time, but limits, trims and `removeExpired` do.
+  /// that time, but limits and trims do.
   package func retainExpired(for milliseconds: Int64) {
     engine.trimmer.retention.max(milliseconds, ordering: .relaxed)
   }

@@ -21,6 +21,29 @@ extension Store {
     try await self.init(path: path, configuration: configuration, readOnly: true)
   }
 
+  /// Opens the store at a path for reading, and follows the process that writes to it.
+  ///
+  /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
+  ///   began.
+  public convenience init(
+    following path: String, freshness: Freshness = .everyRead,
+    configuration: StoreConfiguration = StoreConfiguration()
+  ) async throws(StoreError) {
+    let follower = try await WorkQueue.opening.perform(orThrow: .cancelled) {
+      () throws(StoreError) in
+      try Follower(
+        path: path, freshness: freshness, configuration: configuration, environment: .system())
+    }
+    self.init(
+      path: path, configuration: configuration, engine: follower.shell, follower: follower)
+  }
+
+  /// Lets later reads see every write acknowledged before this call, on one of the store's own
+  /// threads. See the synchronous form.
+  public nonisolated(nonsending) func catchUp() async throws(StoreError) {
+    try await perform { (store) throws(StoreError) in try store.catchUp() }
+  }
+
   private convenience init(
     path: String, configuration: StoreConfiguration, readOnly: Bool
   ) async throws(StoreError) {
@@ -39,19 +62,21 @@ extension Store {
     try await WorkQueue.performAlone { () throws(StoreError) in try self.close() }
   }
 
-  /// Removes entries until at most `count` are left.
+  /// Removes entries by count, size, age or expiry.
   ///
   /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
   ///   began. Once begun, the work finishes.
   @discardableResult
   public nonisolated(nonsending) func trim(
-    toCount count: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
+    _ trim: Trim, durability: Durability? = nil
   ) async throws(StoreError) -> RemovalSummary {
-    try await run(.toCount(count, order), durability)
+    try await trimming { (trimmer, pending) throws(StoreError) in
+      try trimmer.run(trim, durability: durability, &pending)
+    }
   }
 
   /// Sets new limits, and removes the least recently used entries until the limits hold.
-  /// Cancellation: see `trim(toCount:)`.
+  /// Cancellation: see `trim`.
   public nonisolated(nonsending) func setLimits(
     countLimit: Int?, byteLimit: Int?
   ) async throws(StoreError) {
@@ -60,42 +85,8 @@ extension Store {
     }
   }
 
-  /// Removes entries until at most this many live bytes are left. Cancellation: see
-  /// `trim(toCount:)`.
-  @discardableResult
-  public nonisolated(nonsending) func trim(
-    toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
-  ) async throws(StoreError) -> RemovalSummary {
-    try await run(.toBytes(byteCount, order), durability)
-  }
-
-  /// Removes entries until this many bytes are free on the disk. Cancellation: see
-  /// `trim(toCount:)`.
-  @discardableResult
-  public nonisolated(nonsending) func trim(
-    toFreeDiskSpace byteCount: Int, durability: Durability? = nil
-  ) async throws(StoreError) -> RemovalSummary {
-    try await run(.toFreeDiskSpace(byteCount), durability)
-  }
-
-  /// Removes entries by age. Cancellation: see `trim(toCount:)`.
-  @discardableResult
-  public nonisolated(nonsending) func trim(
-    olderThan age: Duration, by basis: AgeBasis = .access, durability: Durability? = nil
-  ) async throws(StoreError) -> RemovalSummary {
-    try await run(.olderThan(age, basis), durability)
-  }
-
-  /// Removes expired entries. Cancellation: see `trim(toCount:)`.
-  @discardableResult
-  public nonisolated(nonsending) func removeExpired(
-    durability: Durability? = nil
-  ) async throws(StoreError) -> RemovalSummary {
-    try await run(.expired, durability)
-  }
-
   /// Removes every entry for which `isRemoved` returns `true`. The closure runs on one of the
-  /// store's own threads. Cancellation: see `trim(toCount:)`.
+  /// store's own threads. Cancellation: see `trim`.
   @discardableResult
   public nonisolated(nonsending) func remove(
     durability: Durability? = nil,
@@ -108,14 +99,6 @@ extension Store {
         }
       }
     }.get()
-  }
-
-  private nonisolated(nonsending) func run(
-    _ trim: Trim, _ durability: Durability?
-  ) async throws(StoreError) -> RemovalSummary {
-    try await trimming { (trimmer, pending) throws(StoreError) in
-      try trimmer.run(trim, durability: durability, &pending)
-    }
   }
 
   /// Removes entries on another thread by calling `body`, and waits for the removals' durability
@@ -132,18 +115,18 @@ extension Store {
     return result
   }
 
-  /// Reclaims the space of dead records. Cancellation: see `trim(toCount:)`.
+  /// Reclaims the space of dead records. Cancellation: see `trim`.
   @discardableResult
   public nonisolated(nonsending) func compact() async throws(StoreError) -> CompactionReport {
     try await perform { (store) throws(StoreError) in try store.compact() }
   }
 
-  /// Runs maintenance now, not in the background. Cancellation: see `trim(toCount:)`.
+  /// Runs maintenance now, not in the background. Cancellation: see `trim`.
   public nonisolated(nonsending) func maintain() async throws(StoreError) {
     try await perform { (store) throws(StoreError) in try store.maintain() }
   }
 
-  /// Copies the current state of the store. Cancellation: see `trim(toCount:)`.
+  /// Copies the current state of the store. Cancellation: see `trim`.
   ///
   /// - Parameters:
   ///   - destination: see the synchronous form.
@@ -205,35 +188,28 @@ extension Store {
     try body(self)
   }
 
-  /// Runs work that throws only ``StoreError``, on one of the store's own threads. Use it, for
-  /// example, to read values that are not in the page cache, because such reads block their thread
-  /// until the disk delivers the values. At most `concurrentCallLimit` calls run at once. Other
-  /// calls queue.
+  /// Runs any work with the store on one of the store's own threads. Use it, for example, to read
+  /// values that are not in the page cache, because such reads block their thread until the disk
+  /// delivers the values. At most `concurrentCallLimit` calls run at once. Other calls queue.
   ///
-  ///     let value = try await store.perform { (store) throws(StoreError) in
-  ///       try store.value(forKey: "cold")
-  ///     }
-  ///
-  /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`. `cancelled` if the task is cancelled before the work begins.
-  ///   The call then throws without delay, and the work is not done. Once begun, the work finishes.
-  /// - Complexity: two thread switches, in addition to the work.
-  @discardableResult
-  public nonisolated(nonsending) func perform<Result: Sendable>(
-    _ body: @escaping @Sendable (Store) throws(StoreError) -> Result
-  ) async throws(StoreError) -> Result {
-    try await workers.perform(orThrow: .cancelled) { () throws(StoreError) in try body(self) }
-  }
-
-  /// Runs any work with the store on one of the store's own threads.
+  ///     let value = try await store.perform { try $0.value(forKey: "cold") }
   ///
   /// - Returns: the result of `body`.
   /// - Throws: any error of `body`. `StoreError.cancelled` if the task is cancelled before the work
-  ///   begins; the work is then not done. Once begun, the work finishes.
+  ///   begins. The call then throws without delay, and the work is not done. Once begun, the work
+  ///   finishes.
+  /// - Complexity: two thread switches, in addition to the work.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Store) throws -> Result
   ) async throws -> Result {
     try await perform { (store) throws(StoreError) in Swift.Result { try body(store) } }.get()
+  }
+
+  @discardableResult
+  package nonisolated(nonsending) func perform<Result: Sendable>(
+    _ body: @escaping @Sendable (Store) throws(StoreError) -> Result
+  ) async throws(StoreError) -> Result {
+    try await workers.perform(orThrow: .cancelled) { () throws(StoreError) in try body(self) }
   }
 }

@@ -175,15 +175,10 @@ extension Store {
   /// - Complexity: O(keys), whatever the prefix.
   @inlinable
   public func forEachKey(
-    prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (RawSpan) throws -> Visit
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable = "",
+    _ body: (RawSpan) throws -> Visit
   ) throws {
     try prefix.withBytes { prefix in try currentReader.forEachKey(prefix: prefix, body) }
-  }
-
-  /// Calls `body` with each key; otherwise like `forEachKey(prefix:_:)`.
-  @inlinable
-  public func forEachKey(_ body: (RawSpan) throws -> Visit) throws {
-    try forEachKey(prefix: "", body)
   }
 
   /// The keys that begin with `prefix`, in no particular order; otherwise like
@@ -210,14 +205,9 @@ extension Store {
   /// Calls `body` with each entry whose key begins with `prefix`; otherwise like `forEachKey`.
   @inlinable
   public func forEachEntry(
-    prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (Entry) throws -> Visit
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable = "", _ body: (Entry) throws -> Visit
   ) throws {
     try prefix.withBytes { prefix in try currentReader.forEachEntry(prefix: prefix, body) }
   }
 
-  /// Calls `body` with each entry; otherwise like `forEachKey`.
-  @inlinable
-  public func forEachEntry(_ body: (Entry) throws -> Visit) throws {
-    try forEachEntry(prefix: "", body)
-  }
 }

@@ -29,9 +29,9 @@ extension Store {
   ///   - byteLimit: the maximum number of live bytes, or `nil` for no limit. The limit that follows
   ///     from `diskByteLimit` applies in any case.
   /// - Throws: `invalidConfiguration` for a limit of 0 or less, which changes nothing. Otherwise
-  ///   see `trim(toCount:)`. The new limits then apply anyway, and the next write tries again to
+  ///   see `trim`. The new limits then apply anyway, and the next write tries again to
   ///   enforce them.
-  /// - Complexity: the same as `trim(toCount:)`; O(1) if the store is within the limits.
+  /// - Complexity: that of `trim`; O(1) if the store is within the limits.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
     try engine.session.checkWritable()
     var configuration = engine.session.configuration
@@ -42,111 +42,28 @@ extension Store {
       countLimit: countLimit, byteLimit: configuration.resolved.byteLimit)
   }
 
-  /// The default lifetime, for entries written from now on without one of their own. `nil` means
-  /// forever. Existing entries keep their lifetimes.
+  /// Removes entries by count, size, age or expiry.
   ///
-  /// The next open uses its configuration again.
-  public var lifetime: Duration? {
-    get { engine.session.limits.lifetime.value }
-    set { engine.session.limits.lifetime.value = newValue }
-  }
-
-  /// The default idle limit, for entries written from now on without one of their own: how long
-  /// they may go without a read or write. `nil` means no limit. Otherwise like `lifetime`.
-  public var idleLimit: Duration? {
-    get { engine.session.limits.idleLimit.value }
-    set { engine.session.limits.idleLimit.value = newValue }
-  }
-
-  /// Removes entries until at most `count` are left.
-  ///
-  /// Expired entries go first.
+  ///     try store.trim(.toCount(10_000))
+  ///     try store.trim(.unused(for: .seconds(86_400)))
   ///
   /// - Parameters:
-  ///   - count: the number to keep. 0 or less removes every entry, but `removeAll` is faster and
-  ///     reclaims the space at once.
-  ///   - order: which entries go first.
+  ///   - trim: which entries to remove.
   ///   - durability: the class of the removals, or `nil` for the configured one.
   /// - Returns: a summary of the removed entries.
-  /// - Throws: `noSpace`, `durabilityUnknown`, `poisoned`, `readOnly`, `closed`, `usedAfterFork`,
-  ///   `system`.
-  /// - Complexity: O(keys) to scan the index, plus O(removed × log removed). Also reads the record
-  ///   heads of entries that can expire or, with `.largestFirst`, of all entries.
+  /// - Throws: `noSpace` (never with `.toFreeDiskSpace`), `durabilityUnknown`, `poisoned`,
+  ///   `readOnly`, `closed`, `usedAfterFork`, `system`.
+  /// - Complexity: O(keys) to scan the index, plus O(removed × log removed). With `.largestFirst`,
+  ///   `.older`, or entries that can expire, also reads heads of records. With `.expired`, O(1) if no
+  ///   entry can expire, otherwise O(removed entries), plus the cost of `count()`. With
+  ///   `.toFreeDiskSpace`, that of the compactions and trims that the call needs.
   @discardableResult
   public func trim(
-    toCount count: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
+    _ trim: Trim, durability: Durability? = nil
   ) throws(StoreError) -> RemovalSummary {
-    try run(.toCount(count, order), durability)
-  }
-
-  /// Removes entries until `statistics().liveByteCount` is at most `byteCount`. Live bytes are
-  /// those of whole records: keys, values, metadata and at least 24 bytes each.
-  ///
-  /// Expired entries go first, then as many others as needed, in the requested order.
-  ///
-  /// - Parameters:
-  ///   - byteCount: the number of bytes to keep. 0 or less removes every entry.
-  ///   - order: which entries go first.
-  ///   - durability: the class of the removals, or `nil` for the configured one.
-  /// - Returns: a summary of the removed entries.
-  /// - Throws: see `trim(toCount:order:durability:)`.
-  /// - Complexity: the same as `trim(toCount:order:durability:)`. If the least recently used
-  ///   entries are far smaller than others, the call scans the index more than once.
-  @discardableResult
-  public func trim(
-    toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
-  ) throws(StoreError) -> RemovalSummary {
-    try run(.toBytes(byteCount, order), durability)
-  }
-
-  /// Makes space on the filesystem until `byteCount` bytes are free, or nothing is left to remove.
-  /// The call reclaims dead space first, then removes the least recently used entries.
-  ///
-  /// Free space depends on all files in the filesystem: if other programs fill the disk, the store
-  /// gives up its own entries. Use this for data that you can recreate.
-  ///
-  /// - Parameters:
-  ///   - byteCount: the number of bytes that must be free for an unprivileged process. Space that
-  ///     is reclaimed, but still held by reads in progress, counts as free.
-  ///   - durability: the class of the removals, or `nil` for the configured one.
-  /// - Returns: a summary of the removed entries.
-  /// - Throws: see `trim(toCount:order:durability:)` and `compact()`, except `noSpace`.
-  /// - Complexity: that of the compactions and trims that the call needs.
-  @discardableResult
-  public func trim(
-    toFreeDiskSpace byteCount: Int, durability: Durability? = nil
-  ) throws(StoreError) -> RemovalSummary {
-    try run(.toFreeDiskSpace(byteCount), durability)
-  }
-
-  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
-  ///
-  /// - Parameters:
-  ///   - age: zero or less removes everything accessed or written before this moment.
-  ///   - basis: `.access` counts from the last read or write, accurate to 1 % of the age and 100 ms,
-  ///     and never too early; `.write` counts from the write, accurate to the second.
-  ///   - durability: the class of the removals, or `nil` for the configured one.
-  /// - Returns: a summary of the removed entries.
-  /// - Throws: see `trim(toCount:order:durability:)`.
-  /// - Complexity: O(keys) to scan the index. With `.write`, also reads the record heads in
-  ///   segments of that age.
-  @discardableResult
-  public func trim(
-    olderThan age: Duration, by basis: AgeBasis = .access, durability: Durability? = nil
-  ) throws(StoreError) -> RemovalSummary {
-    try run(.olderThan(age, basis), durability)
-  }
-
-  /// Removes expired entries: those whose lifetime has ended or that have been idle for too long.
-  /// No read finds them, but until they are removed they take memory and count as live bytes.
-  ///
-  /// - Returns: a summary of the entries that this call removed.
-  /// - Throws: see `trim(toCount:order:durability:)`.
-  /// - Complexity: O(1) if no entry can expire, otherwise O(removed entries), plus the cost of
-  ///   `count()`.
-  @discardableResult
-  public func removeExpired(durability: Durability? = nil) throws(StoreError) -> RemovalSummary {
-    try run(.expired, durability)
+    try engine.finishing { (pending) throws(StoreError) in
+      try trimmer.run(trim, durability: durability, &pending)
+    }
   }
 
   /// Removes the values of many keys, in the given order. Each removal is a separate write, and one
@@ -159,8 +76,7 @@ extension Store {
   ///   - durability: the class of the removals, or `nil` for the configured one. For keys without a
   ///     value, their absence gets the same durability.
   /// - Returns: the number of removed values. Absent and expired keys do not count.
-  /// - Throws: `invalidKey` at the first invalid key. Otherwise see
-  ///   `trim(toCount:order:durability:)`. Earlier removals stay.
+  /// - Throws: `invalidKey` at the first invalid key. Otherwise see `trim`. Earlier removals stay.
   /// - Complexity: O(number of keys given).
   @discardableResult
   public func removeValues(
@@ -182,8 +98,7 @@ extension Store {
   /// stays.
   ///
   /// - Returns: a summary of the removed entries.
-  /// - Throws: any error of `isRemoved`, unchanged; nothing is then removed. Otherwise see
-  ///   `trim(toCount:order:durability:)`.
+  /// - Throws: any error of `isRemoved`, unchanged; nothing is then removed. Otherwise see `trim`.
   /// - Complexity: O(keys), with a read of each record's head. Takes 40 bytes of memory for each
   ///   entry to remove.
   @discardableResult
@@ -197,11 +112,5 @@ extension Store {
     }
     try engine.finish(pending)
     return summary
-  }
-
-  private func run(_ trim: Trim, _ durability: Durability?) throws(StoreError) -> RemovalSummary {
-    try engine.finishing { (pending) throws(StoreError) in
-      try trimmer.run(trim, durability: durability, &pending)
-    }
   }
 }

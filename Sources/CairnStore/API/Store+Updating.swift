@@ -29,11 +29,11 @@ extension Store {
   @discardableResult
   public func update(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard, durability: Durability? = nil,
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil,
     _ change: (_ value: [UInt8]?) throws -> [UInt8]?
   ) throws -> (value: [UInt8], version: UInt64)? {
     try key.withBytes { (key) throws in
-      try update(key, options: options, durability: durability, change)
+      try update(key, options: options.with(lifetime), durability: durability, change)
     }
   }
 
@@ -61,35 +61,6 @@ extension Store {
     }
   }
 
-  /// Sets the value of a key and returns the previous one. If several callers write a key at once,
-  /// each gets the value that its own write replaced.
-  ///
-  /// - Parameters: see `setValue`.
-  /// - Returns: the old value, or `nil` if the key had no unexpired value.
-  /// - Throws: see `value(forKey:)` and `setValue`. If the old value is damaged, the call throws
-  ///   `corrupt` and writes nothing. `setValue` can replace a damaged value, and `removeValue` can
-  ///   remove it.
-  /// - Complexity: the same as `update`.
-  @inlinable
-  @discardableResult
-  public func updateValue(
-    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard, durability: Durability? = nil
-  ) throws(StoreError) -> [UInt8]? {
-    try key.withBytes { (key) throws(StoreError) in
-      try value.withBytes { (value) throws(StoreError) in
-        while true {
-          let old = try currentReader.entry(forKey: key)
-          let result = try engine.compareAndSet(
-            value, forKey: key, expecting: old?.info.version, options: options,
-            durability: durability)
-          if case .stored = result { return old?.value }
-        }
-      }
-    }
-  }
-
   /// Removes the value of a key and returns it. If several callers take a value at once, only one
   /// gets it.
   ///
@@ -114,6 +85,17 @@ extension Store {
 
   // MARK: Counters
 
+  /// The number of a counter, or `nil` if the key has no unexpired value. Counts as an access. See
+  /// `increment`.
+  ///
+  /// - Throws: `notACounter`; otherwise see `value(forKey:)`.
+  public func counter(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> Int64? {
+    guard let value = try value(forKey: key) else { return nil }
+    return try Increment.number(value)
+  }
+
   /// Adds to a counter without losing concurrent additions, and returns the new number.
   ///
   ///     let visits = try store.increment(forKey: "visits")
@@ -124,6 +106,7 @@ extension Store {
   /// - Parameters:
   ///   - key: 1 to 65,535 bytes. An absent key counts as 0.
   ///   - amount: may be negative.
+  ///   - lifetime: how long a new counter lives. `nil` means that of the options.
   ///   - options: used only if the counter is absent.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the new number.
@@ -134,10 +117,11 @@ extension Store {
   @discardableResult
   public func increment(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, by amount: Int64 = 1,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) -> Int64 {
     try key.withBytes { (key) throws(StoreError) in
-      try increment(key, by: amount, options: options, durability: durability)
+      try increment(
+        key, by: amount, options: options.with(lifetime), durability: durability)
     }
   }
 
@@ -163,14 +147,18 @@ struct Increment {
   let version: UInt64?
   let options: EntryOptions
 
+  static func number(_ value: [UInt8]) throws(StoreError) -> Int64 {
+    guard value.count == 8 else {
+      throw .notACounter(reason: "it has \(value.count) bytes, and a counter has 8")
+    }
+    return value.reversed().reduce(0) { $0 << 8 | Int64($1) }
+  }
+
   init(_ entry: Entry?, by amount: Int64, _ options: EntryOptions) throws(StoreError) {
     version = entry?.info.version
     var old: Int64 = 0
     if let entry {
-      guard entry.value.count == 8 else {
-        throw .notACounter(reason: "it has \(entry.value.count) bytes, and a counter has 8")
-      }
-      old = entry.value.reversed().reduce(0) { $0 << 8 | Int64($1) }
+      old = try Self.number(entry.value)
       self.options = EntryOptions.standard.keeping(entry.info, metadata: entry.metadata)
     } else {
       self.options = options

@@ -7,6 +7,7 @@ extension Store {
   /// - Parameters:
   ///   - value: the bytes. May be empty.
   ///   - key: 1 to 65,535 bytes.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options, or the configured one.
   ///   - options: cost, lifetime, idle limit and metadata.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the entry's version.
@@ -20,26 +21,16 @@ extension Store {
   public func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) -> UInt64 {
-    return try key.withBytes { (key) throws(StoreError) in
+    try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
-        try engine.setValue(value, forKey: key, options: options, durability: durability)
+        try engine.setValue(
+          value, forKey: key, options: options.with(lifetime), durability: durability)
       }
     }
   }
 
-  /// Sets the value of a key, with a lifetime. See `setValue(_:forKey:options:durability:)`.
-  @inlinable
-  @discardableResult
-  public func setValue(
-    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, lifetime: Lifetime,
-    durability: Durability? = nil
-  ) throws(StoreError) -> UInt64 {
-    try setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
-  }
-
   /// A store holds bytes: use a `DiskCache` for any other type, or encode the value yourself.
   @available(
     *, unavailable,
@@ -49,21 +40,7 @@ extension Store {
   @discardableResult
   public func setValue<Value>(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard, durability: Durability? = nil
-  ) throws(StoreError) -> UInt64 {
-    fatalError("unavailable")
-  }
-
-  /// A store holds bytes: use a `DiskCache` for any other type, or encode the value yourself.
-  @available(
-    *, unavailable,
-    message:
-      "a Store holds bytes: [UInt8], Data (with `import Cairn`), String or another ByteSource. For Codable values use store.view(of:) or a DiskCache, with `import Cairn`, or encode the value to bytes first"
-  )
-  @discardableResult
-  public func setValue<Value>(
-    _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    lifetime: Lifetime, durability: Durability? = nil
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) -> UInt64 {
     fatalError("unavailable")
   }
@@ -83,12 +60,13 @@ extension Store {
   public func compareAndSet(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, expecting version: UInt64?,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) -> CompareAndSetResult {
-    return try key.withBytes { (key) throws(StoreError) in
+    try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
         try engine.compareAndSet(
-          value, forKey: key, expecting: version, options: options, durability: durability)
+          value, forKey: key, expecting: version, options: options.with(lifetime),
+          durability: durability)
       }
     }
   }
@@ -160,11 +138,11 @@ extension Store {
   @inlinable
   public func setValues(
     _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
-    options: EntryOptions = .standard, durability: Durability? = nil
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) {
     var batch = try makeBatch()
     for (key, value) in pairs {
-      try batch.setValue(value, forKey: key, options: options)
+      try batch.setValue(value, forKey: key, lifetime: lifetime, options: options)
     }
     try engine.commit(batch.records, durability: durability)
   }
@@ -185,20 +163,6 @@ extension Store {
       try engine.finishing { (pending) throws(StoreError) in
         try engine.extendLifetime(forKey: key, to: lifetime, durability: durability, &pending)
       }
-    }
-  }
-
-  /// Extends the lifetimes of many keys' values, each like `extendLifetime(forKey:to:)`. Each value
-  /// is a separate write, and one sync covers all of them.
-  ///
-  /// - Returns: the number of keys that have a value.
-  @discardableResult
-  public func extendLifetimes(
-    forKeys keys: some Sequence<some ByteSource>, to lifetime: Duration,
-    durability: Durability? = nil
-  ) throws(StoreError) -> Int {
-    try engine.finishing { (pending) throws(StoreError) in
-      try enterExtensions(ofKeys: keys, to: lifetime, durability: durability, &pending)
     }
   }
 

@@ -109,7 +109,6 @@ public final class Store: Sendable {
   public func count() throws(StoreError) -> Int { try currentEngine.trimmer.expiry.count() }
 
   /// Whether `count()` is 0.
-  public var isEmpty: Bool { get throws(StoreError) { try count() == 0 } }
 
   /// The current state of the store: its keys, bytes and segments, and the result of the open.
   ///

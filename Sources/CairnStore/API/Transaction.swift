@@ -71,12 +71,12 @@ public struct Transaction: ~Copyable {
   public mutating func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    options: EntryOptions = .standard
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard
   ) throws(StoreError) {
     try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
         let copy = value.copied()
-        try batch.setValue(copy, forKey: key, options: options)
+        try batch.setValue(copy, forKey: key, lifetime: lifetime, options: options)
         written[key.copied()] = .some(
           Found(value: copy, metadata: options.metadataBytes, version: 0))
       }

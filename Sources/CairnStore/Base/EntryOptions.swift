@@ -2,7 +2,7 @@
 /// If an option is `nil`, a set uses the configured value, and an update keeps the entry's current
 /// one.
 ///
-///     try store.setValue("alice", forKey: "session/1", options: .lifetime(.hours(1)))
+///     try store.setValue("alice", forKey: "session/1", options: .metadata(tag))
 ///     try cache.setValue(page, forKey: url, options: EntryOptions(cost: 3, metadata: tag))
 public struct EntryOptions: Sendable, Hashable {
   /// The cost of the entry, in units of the caller's choice. A negative cost counts as 0.
@@ -62,16 +62,21 @@ extension EntryOptions {
   @inlinable
   public static func cost(_ cost: Int?) -> EntryOptions { EntryOptions(cost: cost) }
 
-  /// Sets the lifetime.
-  @inlinable
-  public static func lifetime(_ lifetime: Lifetime?) -> EntryOptions {
+  package static func lifetime(_ lifetime: Lifetime?) -> EntryOptions {
     EntryOptions(lifetime: lifetime)
   }
 
-  /// Sets the idle limit.
-  @inlinable
-  public static func idleLimit(_ limit: Duration?) -> EntryOptions {
+  package static func idleLimit(_ limit: Duration?) -> EntryOptions {
     EntryOptions(idleLimit: limit)
+  }
+
+  /// The options with another lifetime, or unchanged with `nil`.
+  @inlinable
+  package func with(_ lifetime: Lifetime?) -> EntryOptions {
+    guard let lifetime else { return self }
+    var options = self
+    options.lifetime = lifetime
+    return options
   }
 
   /// Sets the metadata.

@@ -7,7 +7,7 @@ public enum RemovalCause: Sendable, Hashable {
   /// A newer value replaced the old one.
   case replaced
   /// The entry's lifetime had ended, or the entry had been idle for too long. Reported when the
-  /// entry is removed: by a write to its key, a trim, maintenance, `removeExpired` or, in memory, a
+  /// entry is removed: by a write to its key, a trim, maintenance or, in memory, a
   /// read.
   case expired
 }

@@ -13,6 +13,14 @@ public struct Timestamp: Sendable, Hashable, Comparable {
   /// The latest representable point. A lifetime that would end later ends here.
   public static let distantFuture = Timestamp(millisecondsSinceEpoch: .max)
 
+  /// The system's time of day, accurate to the kernel's tick (1 to 10 ms).
+  public static var now: Timestamp { SystemClock().now() }
+
+  /// The time from this point to another: negative if the other is earlier.
+  public func duration(to other: Timestamp) -> Duration {
+    .milliseconds(other.milliseconds(since: self))
+  }
+
   /// Whether the left point is earlier.
   public static func < (left: Timestamp, right: Timestamp) -> Bool {
     left.millisecondsSinceEpoch < right.millisecondsSinceEpoch

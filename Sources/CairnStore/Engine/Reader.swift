@@ -110,16 +110,6 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: true, part: .head) { _ in true } ?? false
   }
 
-  /// Whether the value of a key has expired but has not been removed yet, or `nil` if the key has
-  /// none.
-  package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
-    try session.checkUsable()
-    try session.limits.checkKey(key)
-    defer { Reclamation.reclaimIfDue() }
-    return try lookup.locate(
-      lookup.hash.hash(key), key: key, now: lookup.clock.now(), for: .absent)?.hasExpired
-  }
-
   @usableFromInline
   package func contains(_ key: RawSpan) throws(StoreError) -> Bool {
     try lookup.find(key, touch: false, part: .head) { _ in true } ?? false

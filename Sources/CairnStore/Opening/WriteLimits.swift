@@ -18,9 +18,9 @@ final class WriteLimits: Sendable {
   private let bytes: Atomic<Int>
   /// How many entries do not count towards the limit.
   private let reserved = Atomic(0)
-  /// The default lifetime of entries; may change while the store is open.
-  let lifetime: AtomicDuration
-  let idleLimit: AtomicDuration
+  /// The default lifetime and idle limit of entries, in milliseconds.
+  let lifetime: Int64?
+  let idleLimit: Int64?
 
   init(_ configuration: StoreConfiguration) {
     keyByteLimit = configuration.keyByteLimit
@@ -34,8 +34,8 @@ final class WriteLimits: Sendable {
     liveByteLimit = configuration.liveByteLimit
     count = Atomic(configuration.countLimit ?? .max)
     bytes = Atomic(configuration.byteLimit ?? .max)
-    lifetime = AtomicDuration(configuration.lifetime)
-    idleLimit = AtomicDuration(configuration.idleLimit)
+    lifetime = configuration.lifetime?.milliseconds
+    idleLimit = configuration.idleLimit?.milliseconds
   }
 
   /// The maximum number of entries; may change while the store is open.
@@ -107,11 +107,11 @@ final class WriteLimits: Sendable {
     header.valueByteCount = value.byteCount
     header.valueChecksum = CRC32C.checksum(of: value)
     let lifetime = options.lifetime ?? .standard
-    if let end = lifetime.end(writtenAt: now, standard: self.lifetime.milliseconds) {
+    if let end = lifetime.end(writtenAt: now, standard: self.lifetime) {
       header.flags.insert(.expiry)
       header.expires = end.millisecondsSinceEpoch
     }
-    let standardIdleLimit = options.isNeverIdle ? nil : idleLimit.milliseconds
+    let standardIdleLimit = options.isNeverIdle ? nil : idleLimit
     if let idleLimit = options.idleLimit?.milliseconds ?? standardIdleLimit {
       header.flags.insert(.idleLimit)
       header.idleLimit = UInt64(max(0, idleLimit))

@@ -100,7 +100,7 @@ struct BatchPartsTests {
     #expect(try store.value(forKey: "a") == [UInt8](repeating: 1, count: 100_000))
     scene.clock.advance(by: .seconds(5))
     #expect(try store.value(forKey: "a") == nil)
-    #expect(try store.removeExpired().count == 1)
+    #expect(try store.trim(.expired).count == 1)
   }
 
   @Test("If any part cannot be written, no part of the batch is", arguments: 1...5)

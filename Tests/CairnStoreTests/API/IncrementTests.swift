@@ -78,12 +78,22 @@ struct IncrementTests {
     #expect(try await store.increment(forKey: "n", by: 0) == 4 * 500 + 100 * 5 * 2)
   }
 
-  @Test("Keys by prefix, and whether there is any")
+  @Test("A counter is read as a number, and only a counter")
+  func counter() throws {
+    #expect(try store.counter(forKey: "n") == nil)
+    try store.increment(forKey: "n", by: -3, lifetime: .hours(1))
+    #expect(try store.counter(forKey: "n") == -3)
+    #expect(try store.info(forKey: "n")?.expires != nil)
+    try store.setValue("text", forKey: "t")
+    #expect(throws: StoreError.notACounter(reason: "it has 4 bytes, and a counter has 8")) {
+      try store.counter(forKey: "t")
+    }
+  }
+
+  @Test("Keys by prefix")
   func keys() async throws {
-    #expect(try store.isEmpty)
     try await store.setValues(
       ["a/1", "a/2", "b/1"].map { (key: $0, value: "v") })
-    #expect(try !store.isEmpty)
     #expect(Set(try store.keys(prefix: "a/")) == [Array("a/1".utf8), Array("a/2".utf8)])
     #expect(try store.keys().count == 3)
     #expect(try store.keys(prefix: "c").isEmpty)

@@ -91,7 +91,7 @@ struct LifetimeTests {
     try store.setValue("new", forKey: "key", lifetime: .until(end))
     #expect(try store.value(forKey: "key") == nil)
     // If this thread had to wait for its turn, housekeeping may have removed the entry first.
-    try store.removeExpired()
+    try store.trim(.expired)
     #expect(try store.statistics().indexedKeyCount == 0)
   }
 

@@ -182,47 +182,6 @@ struct LimitTests {
     }
   }
 
-  @Test("The default lifetime and idle limit can be changed while the store is open")
-  func changedDefaults() throws {
-    let directory = try TemporaryDirectory()
-    let clock = ManualClock()
-    let configuration = StoreConfiguration.small(durability: .process) {
-      $0.clock = clock
-      $0.lifetime = .seconds(100)
-    }
-    let store = try Store(directory.store, configuration)
-    #expect(store.lifetime == .seconds(100) && store.idleLimit == nil)
-    try store.setValue("v", forKey: "before")
-    store.lifetime = .seconds(10)
-    store.idleLimit = .milliseconds(5500)
-    #expect(store.lifetime == .seconds(10) && store.idleLimit == .milliseconds(5500))
-    try store.setValue("v", forKey: "changed")
-    try store.setValues([(key: "of many", value: "v")])
-    try store.setValue(
-      "v", forKey: "own", options: EntryOptions(lifetime: .unlimited, idleLimit: .seconds(50)))
-    store.lifetime = nil
-    store.idleLimit = nil
-    try store.setValue("v", forKey: "without")
-    func times(_ key: String) throws -> [Duration?] {
-      let info = try #require(try store.info(forKey: key))
-      let life = info.expires.map {
-        Duration.milliseconds(
-          $0.millisecondsSinceEpoch - ManualClock.start.millisecondsSinceEpoch)
-      }
-      return [life, info.idleLimit]
-    }
-    #expect(try times("before") == [.seconds(100), nil])
-    #expect(try times("changed") == [.seconds(10), .milliseconds(5500)])
-    #expect(try times("of many") == [.seconds(10), .milliseconds(5500)])
-    #expect(try times("own") == [nil, .seconds(50)])
-    #expect(try times("without") == [nil, nil])
-    clock.advance(by: .seconds(6))
-    #expect(try !store.contains("changed") && store.contains("own") && store.contains("before"))
-    try store.close()
-    // The configuration applies again.
-    #expect(try Store(directory.store, configuration).lifetime == .seconds(100))
-  }
-
   @Test("While a much lower limit is set, evictions are reported and other writes continue")
   func lowered() throws {
     let directory = try TemporaryDirectory()

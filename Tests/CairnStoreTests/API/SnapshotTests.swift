@@ -41,7 +41,7 @@ struct SnapshotTests {
     try store.setValue("new", forKey: "new")
     let between = try store.snapshot()
     let later = try store.contents()
-    try store.trim(toCount: 20)
+    try store.trim(.toCount(20))
     #expect(try contents(snapshot) == expected)
     #expect(try contents(between) == later)
     try store.removeAll()
@@ -104,7 +104,7 @@ struct SnapshotTests {
     #expect(try early.value(forKey: "soon") == Array("a".utf8))
     #expect(try late.value(forKey: "soon") == nil)
     #expect(try late.value(forKey: "idle") == nil)
-    #expect(try store.removeExpired().count == 2)
+    #expect(try store.trim(.expired).count == 2)
     #expect(try early.entry(forKey: "idle")?.value == Array("b".utf8))
     #expect(try late.info(forKey: "ever")?.valueByteCount == 1)
   }

@@ -31,7 +31,7 @@ struct TrimTests {
   func written() throws {
     try fill(1000)
     try store.setValue("again", forKey: "key0")
-    let summary = try store.trim(toCount: 10)
+    let summary = try store.trim(.toCount(10))
     #expect(summary.count == 990)
     #expect(summary.damagedCount == 0)
     #expect(try left() == [0] + Array(991..<1000))
@@ -51,9 +51,9 @@ struct TrimTests {
       default: _ = try store.values(forKeys: [key])
       }
     }
-    try store.trim(toCount: 3)
+    try store.trim(.toCount(3))
     #expect(try left() == [1, 3, 9])
-    try store.trim(toCount: 1)
+    try store.trim(.toCount(1))
     #expect(try left() == [1])
   }
 
@@ -71,7 +71,7 @@ struct TrimTests {
     case "where": #expect(try store.remove { _, _ in false }.count == 0)
     default: _ = try store.compareAndSet("v", forKey: "key0", expecting: 9999)
     }
-    try store.trim(toCount: 9)
+    try store.trim(.toCount(9))
     #expect(try left() == Array(1..<10))
   }
 
@@ -99,7 +99,7 @@ struct TrimTests {
         }
       }
       let limit = Int.random(in: 0...recency.count, using: &generator)
-      let summary = try store.trim(toCount: limit)
+      let summary = try store.trim(.toCount(limit))
       #expect(summary.count == recency.count - limit, Seed.comment)
       recency.removeFirst(recency.count - limit)
       #expect(try left() == recency.sorted(), "round \(round), \(Seed.comment)")
@@ -113,7 +113,7 @@ struct TrimTests {
     _ = try store.value(forKey: "key0")
     try store.close()
     let again = try Store(directory.store, .small(clock: clock))
-    try again.trim(toCount: 3)
+    try again.trim(.toCount(3))
     #expect(try left(again) == [0, 5, 299])
   }
 
@@ -123,10 +123,10 @@ struct TrimTests {
       try store.setValue([UInt8](repeating: 1, count: number / 10 * 100), forKey: "key\(number)")
     }
     _ = try store.value(forKey: "key30")
-    #expect(try store.trim(toCount: 35, order: .largestFirst).count == 15)
+    #expect(try store.trim(.toCount(35, order: .largestFirst)).count == 15)
     #expect(try left() == Array(0..<31) + Array(36..<40))
     let live = try store.statistics().liveByteCount
-    try store.trim(toBytes: live - 1, order: .largestFirst)
+    try store.trim(.toBytes(live - 1, order: .largestFirst))
     #expect(try left() == Array(0..<31) + Array(37..<40))
   }
 
@@ -141,7 +141,7 @@ struct TrimTests {
     for share in [9, 8, 5, 3, 1] {
       let limit = before / 10 * share
       let live = try store.statistics().liveByteCount
-      let summary = try store.trim(toBytes: limit)
+      let summary = try store.trim(.toBytes(limit))
       let after = try store.statistics().liveByteCount
       #expect(after <= limit)
       #expect(live - after == summary.cost)
@@ -151,7 +151,7 @@ struct TrimTests {
       #expect(try left() == Array(oldest..<200))
     }
     let count = try store.count()
-    #expect(try store.trim(toBytes: 0).count == count)
+    #expect(try store.trim(.toBytes(0)).count == count)
     #expect(try store.count() == 0)
     #expect(try store.statistics().liveByteCount == 0)
   }
@@ -164,7 +164,7 @@ struct TrimTests {
       try store.extendLifetime(forKey: "\(number)", to: .seconds(200))
     }
     let before = try store.statistics().liveByteCount
-    let summary = try store.trim(toBytes: before / 2)
+    let summary = try store.trim(.toBytes(before / 2))
     #expect(summary.count == 20)
     #expect(try store.count() == 20)
     #expect(try store.statistics().liveByteCount == before - summary.cost)
@@ -176,7 +176,7 @@ struct TrimTests {
     for number in 2000..<2010 {
       try store.setValue([UInt8](repeating: 1, count: 20_000), forKey: "key\(number)")
     }
-    try store.trim(toBytes: 45_000)
+    try store.trim(.toBytes(45_000))
     #expect(try left() == [2008, 2009])
   }
 
@@ -189,11 +189,11 @@ struct TrimTests {
     _ = try store.value(forKey: "key4")
     try store.setValue("new", forKey: "key7")
     clock.advance(by: .seconds(100))
-    #expect(try store.trim(olderThan: .seconds(250)).count == 0)
-    #expect(try store.trim(olderThan: .seconds(150)).count == 8)
+    #expect(try store.trim(.unused(for: .seconds(250))).count == 0)
+    #expect(try store.trim(.unused(for: .seconds(150))).count == 8)
     #expect(try left() == [4, 7])
-    #expect(try store.trim(olderThan: .seconds(101)).count == 0)
-    #expect(try store.trim(olderThan: .seconds(99)).count == 2)
+    #expect(try store.trim(.unused(for: .seconds(101))).count == 0)
+    #expect(try store.trim(.unused(for: .seconds(99))).count == 2)
   }
 
   @Test("By write, reads do not count")
@@ -203,29 +203,33 @@ struct TrimTests {
     for number in 0..<10 { _ = try store.value(forKey: "key\(number)") }
     try store.setValue("new", forKey: "key7")
     clock.advance(by: .seconds(100))
-    #expect(try store.trim(olderThan: .seconds(250), by: .write).count == 0)
-    #expect(try store.trim(olderThan: .seconds(150), by: .write).count == 9)
+    #expect(try store.trim(.older(than: .seconds(250))).count == 0)
+    #expect(try store.trim(.older(than: .seconds(150))).count == 9)
     #expect(try left() == [7])
   }
 
   @Test(
     "An age of zero or less removes everything older than this moment",
-    arguments: [Duration.zero, .seconds(-5), .seconds(Int64.min)], [AgeBasis.access, .write])
-  func noAge(age: Duration, basis: AgeBasis) throws {
+    arguments: [Duration.zero, .seconds(-5), .seconds(Int64.min)].flatMap {
+      [Trim.unused(for: $0), .older(than: $0)]
+    })
+  func noAge(trim: Trim) throws {
     try fill(10)
-    #expect(try store.trim(olderThan: age, by: basis).count == 0)
+    #expect(try store.trim(trim).count == 0)
     clock.advance(by: .seconds(2))
     try store.setValue("new", forKey: "key10")
     clock.advance(by: .milliseconds(-1000))
-    try store.trim(olderThan: age, by: basis)
+    try store.trim(trim)
     #expect(try left() == [10])
   }
 
-  @Test("The longest age removes nothing", arguments: [AgeBasis.access, .write])
-  func longestAge(basis: AgeBasis) throws {
+  @Test(
+    "The longest age removes nothing",
+    arguments: [Trim.unused(for: .seconds(Int64.max)), .older(than: .seconds(Int64.max))])
+  func longestAge(trim: Trim) throws {
     try fill(10)
     clock.advance(by: .seconds(1_000_000))
-    #expect(try store.trim(olderThan: .seconds(Int64.max), by: basis).count == 0)
+    #expect(try store.trim(trim).count == 0)
   }
 
   // MARK: Expiry
@@ -238,9 +242,9 @@ struct TrimTests {
     }
     clock.advance(by: .seconds(2))
     #expect(try store.count() == 11)
-    #expect(try store.trim(toCount: 11).count == 4)
+    #expect(try store.trim(.toCount(11)).count == 4)
     #expect(try store.count() == 11)
-    #expect(try store.trim(toCount: 10).count == 1)
+    #expect(try store.trim(.toCount(10)).count == 1)
     #expect(try left() == Array(1..<10) + [14])
   }
 
@@ -254,22 +258,22 @@ struct TrimTests {
           lifetime: number % 2 == 0 ? .seconds(10) : .standard,
           idleLimit: number % 4 == 1 ? .seconds(30) : nil))
     }
-    #expect(try store.removeExpired().count == 0)
+    #expect(try store.trim(.expired).count == 0)
     clock.advance(by: .seconds(20))
     _ = try store.value(forKey: "key101")
     let before = try store.statistics()
-    let summary = try store.removeExpired()
+    let summary = try store.trim(.expired)
     #expect(summary.count == 50)
     var after = try store.statistics()
     #expect(after.indexedKeyCount == 150)
     #expect(after.liveByteCount == before.liveByteCount - summary.cost)
     #expect(after.tombstoneCount == before.tombstoneCount + 50)
     clock.advance(by: .seconds(12))
-    #expect(try store.removeExpired().count == 24)
+    #expect(try store.trim(.expired).count == 24)
     after = try store.statistics()
     #expect(after.indexedKeyCount == 126)
     #expect(try store.contains("key101"))
-    #expect(try store.removeExpired() == RemovalSummary())
+    #expect(try store.trim(.expired) == RemovalSummary())
   }
 
   @Test("After a reopen, expired entries are found too")
@@ -284,7 +288,7 @@ struct TrimTests {
     // Rounds of maintenance would remove them too.
     let again = try Store(
       directory.store, .small(clock: clock) { $0.maintenanceInterval = nil })
-    #expect(try again.removeExpired().count == 7)
+    #expect(try again.trim(.expired).count == 7)
     #expect(try again.statistics().indexedKeyCount == 93)
   }
 
@@ -365,10 +369,10 @@ struct TrimTests {
 
   @Test("An empty store has nothing to trim")
   func empty() throws {
-    #expect(try store.trim(toCount: 0) == RemovalSummary())
-    #expect(try store.trim(toBytes: 0, order: .largestFirst) == RemovalSummary())
-    #expect(try store.trim(olderThan: .zero) == RemovalSummary())
-    #expect(try store.removeExpired(durability: .durable) == RemovalSummary())
+    #expect(try store.trim(.toCount(0)) == RemovalSummary())
+    #expect(try store.trim(.toBytes(0, order: .largestFirst)) == RemovalSummary())
+    #expect(try store.trim(.unused(for: .zero)) == RemovalSummary())
+    #expect(try store.trim(.expired, durability: .durable) == RemovalSummary())
     #expect(try store.remove { _, _ in true } == RemovalSummary())
     #expect(try store.statistics().segmentCount == 0)
   }
@@ -376,7 +380,7 @@ struct TrimTests {
   @Test("A limit below zero counts as zero", arguments: [0, -1, Int.min], [true, false])
   func nothingLeft(limit: Int, byCount: Bool) throws {
     try fill(100)
-    let summary = try byCount ? store.trim(toCount: limit) : store.trim(toBytes: limit)
+    let summary = try byCount ? store.trim(.toCount(limit)) : store.trim(.toBytes(limit))
     #expect(summary.count == 100)
     #expect(try store.count() == 0)
     try store.setValue("v", forKey: "key")
@@ -388,9 +392,9 @@ struct TrimTests {
   func holds(limit: Int) throws {
     try fill(100)
     let last = try store.statistics().lastVersion
-    #expect(try store.trim(toCount: limit) == RemovalSummary())
-    #expect(try store.trim(toBytes: max(limit, 1 << 20)) == RemovalSummary())
-    #expect(try store.trim(toBytes: Int.max, order: .largestFirst) == RemovalSummary())
+    #expect(try store.trim(.toCount(limit)) == RemovalSummary())
+    #expect(try store.trim(.toBytes(max(limit, 1 << 20))) == RemovalSummary())
+    #expect(try store.trim(.toBytes(Int.max, order: .largestFirst)) == RemovalSummary())
     #expect(try store.statistics().lastVersion == last)
   }
 
@@ -403,12 +407,12 @@ struct TrimTests {
       (store, StoreError.closed(path: directory.store)),
       (reader, StoreError.readOnly(path: directory.store)),
     ] {
-      #expect(throws: expected) { try store.trim(toCount: 1) }
-      #expect(throws: expected) { try store.trim(toCount: 1, order: .largestFirst) }
-      #expect(throws: expected) { try store.trim(toBytes: 1) }
-      #expect(throws: expected) { try store.trim(olderThan: .zero) }
-      #expect(throws: expected) { try store.trim(olderThan: .zero, by: .write) }
-      #expect(throws: expected) { try store.removeExpired() }
+      #expect(throws: expected) { try store.trim(.toCount(1)) }
+      #expect(throws: expected) { try store.trim(.toCount(1, order: .largestFirst)) }
+      #expect(throws: expected) { try store.trim(.toBytes(1)) }
+      #expect(throws: expected) { try store.trim(.unused(for: .zero)) }
+      #expect(throws: expected) { try store.trim(.older(than: .zero)) }
+      #expect(throws: expected) { try store.trim(.expired) }
       #expect(throws: expected) { try store.removeValues(forKeys: ["key1"]) }
       #expect(throws: expected) { try store.remove { _, _ in true } }
     }

@@ -115,7 +115,7 @@ struct BackupTests {
     _ = try store.value(forKey: "key3")
     try store.backup(to: copyPath)
     let copy = try Store(copyPath)
-    try copy.trim(toCount: 2)
+    try copy.trim(.toCount(2))
     #expect(try Set(copy.contents().keys) == ["key3", "key49"])
   }
 

@@ -24,7 +24,7 @@ struct DiskLimitTests {
     try fill(store, 1 << 20)
     let count = try store.count()
     // More than the limit leaves, and less than any test's disk has.
-    #expect(try store.trim(toFreeDiskSpace: 16 << 20).count == 0)
+    #expect(try store.trim(.toFreeDiskSpace(16 << 20)).count == 0)
     #expect(try store.count() == count)
     try store.close()
   }

@@ -53,7 +53,7 @@ struct DurabilityTests {
         try store.write(durability: .durable) { _ in }
         return 0
       },
-      { try store.trim(toCount: 10, durability: .durable).count },
+      { try store.trim(.toCount(10), durability: .durable).count },
     ]
     for removal in removals {
       try store.setValue("v", forKey: "key")

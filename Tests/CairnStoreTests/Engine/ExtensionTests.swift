@@ -46,7 +46,7 @@ final class ExtensionTests: StoreSuite {
     #expect(try store.text("key") == nil)
     #expect(try store.contents() == [:])
     #expect(try store.count() == 0)
-    #expect(try store.removeExpired().count == 1)
+    #expect(try store.trim(.expired).count == 1)
     #expect(try store.statistics().liveByteCount == 0)
     #expect(try store.auditUsage() == [])
   }
@@ -77,7 +77,7 @@ final class ExtensionTests: StoreSuite {
     }
   }
 
-  @Test("One call extends many keys, only some of them present")
+  @Test("Many keys are extended, only some of them present")
   func manyKeys() throws {
     let store = try makeStore()
     for number in 0..<10 {
@@ -85,7 +85,10 @@ final class ExtensionTests: StoreSuite {
     }
     try store.setValue("v", forKey: "endless")
     let keys = (5..<15).map { "key\($0)" } + ["endless"]
-    #expect(try store.extendLifetimes(forKeys: keys, to: .seconds(17), durability: .durable) == 6)
+    let there = try keys.filter {
+      try store.extendLifetime(forKey: $0, to: .seconds(17), durability: .durable)
+    }
+    #expect(there.count == 6)
     for number in 0..<10 {
       let expected = number < 5 ? 10 + number : max(17, 10 + number)
       #expect(try end(store, "key\(number)") == Int64(expected))
@@ -124,10 +127,10 @@ final class ExtensionTests: StoreSuite {
     try store.setValue("v", forKey: "b", lifetime: .seconds(10))
     try store.extendLifetime(forKey: "a", to: .seconds(20))
     clock.advance(by: .seconds(15))
-    #expect(try store.removeExpired().count == 1)
+    #expect(try store.trim(.expired).count == 1)
     #expect(try store.contents().keys.sorted() == ["a"])
     clock.advance(by: .seconds(5))
-    #expect(try store.removeExpired().count == 1)
+    #expect(try store.trim(.expired).count == 1)
     #expect(try store.statistics().indexedKeyCount == 0)
   }
 
@@ -141,7 +144,7 @@ final class ExtensionTests: StoreSuite {
     clock.advance(by: .seconds(20))
     #expect(try store.extendLifetime(forKey: "key", to: .seconds(2000)) == false)
     #expect(try store.count() == 0)
-    #expect(try store.removeExpired().count == 1)
+    #expect(try store.trim(.expired).count == 1)
     #expect(try store.statistics().indexedKeyCount == 0)
     #expect(try store.auditUsage() == [])
   }
@@ -176,7 +179,7 @@ final class ExtensionTests: StoreSuite {
       clock.advance(by: .seconds(15))
       return nil
     }
-    #expect(try store.removeExpired().count == 0)
+    #expect(try store.trim(.expired).count == 0)
     system.setHook(nil)
     #expect(reads.withLock { $0 } > 1)
     #expect(try end(store, "key") == 105)
@@ -294,7 +297,7 @@ final class ExtensionTests: StoreSuite {
     for number in 0..<40 {
       try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(10))
     }
-    try store.extendLifetimes(forKeys: (0..<30).map { "key\($0)" }, to: .seconds(50))
+    for number in 0..<30 { try store.extendLifetime(forKey: "key\(number)", to: .seconds(50)) }
     let ends = try store.ends()
     try store.snapshot().backup(to: directory("copy"))
     let copy = try Store(directory("copy"), .small(clock: clock), background: queue)
@@ -336,7 +339,7 @@ final class ExtensionTests: StoreSuite {
       store = try Store(directory("killed"), .small(clock: clock), background: queue)
     }
     #expect(try store.ends() == ends)
-    #expect(try store.removeExpired().count == 0)
+    #expect(try store.trim(.expired).count == 0)
     clock.advance(by: .seconds(1 << 40))
     #expect(try store.count() == 2)
     try store.compact()
@@ -371,9 +374,10 @@ final class ExtensionTests: StoreSuite {
 
   @Test("A store without an idle limit of its own keeps it, whatever the configuration says")
   func neverIdle() throws {
-    let store = try makeStore()
-    try store.setValue("v", forKey: "key", lifetime: .seconds(100))
-    store.idleLimit = .seconds(10)
+    let old = try makeStore()
+    try old.setValue("v", forKey: "key", lifetime: .seconds(100))
+    try old.close()
+    let store = try makeStore { $0.idleLimit = .seconds(10) }
     try store.extendLifetime(forKey: "key", to: .seconds(1000))
     clock.advance(by: .seconds(20))
     #expect(try store.text("key") == "v")

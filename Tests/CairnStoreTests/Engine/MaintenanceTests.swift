@@ -36,7 +36,7 @@ struct MaintenanceTests {
     try fill(store, 2500)
     let free = 2 << 20
     #expect(disk.capacity.map { $0 - disk.allocatedByteCount } ?? 0 < free)
-    let removed = try store.trim(toFreeDiskSpace: free)
+    let removed = try store.trim(.toFreeDiskSpace(free))
     #expect((4 << 20) - disk.allocatedByteCount >= free)
     let left = try numbers(store)
     #expect(left == Array((2500 - left.count)..<2500), "the newest are left")
@@ -44,7 +44,7 @@ struct MaintenanceTests {
     // The log takes somewhat more than the live bytes: a segment that is being filled, and the
     // next.
     #expect(left.count > 1500, "\(left.count)")
-    #expect(try store.trim(toFreeDiskSpace: free).count == 0)
+    #expect(try store.trim(.toFreeDiskSpace(free)).count == 0)
   }
 
   @Test("Dead space is reclaimed before anything live is removed")
@@ -53,7 +53,7 @@ struct MaintenanceTests {
     defer { process.kill() }
     for _ in 0..<5 { try fill(store, 500) }
     #expect((4 << 20) - disk.allocatedByteCount < 3 << 20)
-    #expect(try store.trim(toFreeDiskSpace: 3 << 20).count == 0)
+    #expect(try store.trim(.toFreeDiskSpace(3 << 20)).count == 0)
     #expect((4 << 20) - disk.allocatedByteCount >= 3 << 20)
     #expect(try numbers(store) == Array(0..<500))
   }
@@ -63,7 +63,7 @@ struct MaintenanceTests {
     let (process, store) = try open(capacity: 4 << 20)
     defer { process.kill() }
     try fill(store, 100)
-    #expect(try store.trim(toFreeDiskSpace: 5 << 20).count == 100)
+    #expect(try store.trim(.toFreeDiskSpace(5 << 20)).count == 100)
     #expect(try store.count() == 0)
     try store.setValue("v", forKey: "goes on")
   }
@@ -78,7 +78,7 @@ struct MaintenanceTests {
     }) == nil { count += 1 }
     // A waiting job holds a segment, whose space is free only afterwards.
     process.queue.runAll(dueAfter: .zero)
-    try store.trim(toFreeDiskSpace: 1 << 20)
+    try store.trim(.toFreeDiskSpace(1 << 20))
     process.queue.runAll(dueAfter: .zero)
     // The log allocates the next segment ahead.
     #expect((2 << 20) - disk.allocatedByteCount >= (1 << 20) - (128 << 10))
@@ -259,7 +259,7 @@ struct MaintenanceTests {
   func deadSpaceOfOthers() throws {
     let (first, store) = try open()
     for _ in 0..<100 { try fill(store, 20) }
-    try store.trim(toCount: 5)
+    try store.trim(.toCount(5))
     first.kill()
     let before = disk.allocatedByteCount
     let (process, reopened) = try open()
@@ -356,7 +356,7 @@ struct MaintenanceTests {
     #expect(scene.queue.delays.contains(.seconds(60)))
     scene.clock.advance(by: .seconds(60))
     scene.queue.runAll(dueAfter: .seconds(60))
-    #expect(try store.removeExpired().count == 0)
+    #expect(try store.trim(.expired).count == 0)
     try store.close()
   }
 }

@@ -181,11 +181,11 @@ struct UnpublishedBatchTests {
     let directory = try TemporaryDirectory()
     let store = try withBatch(in: directory) { store in
       switch trim {
-      case .count: try store.trim(toCount: store.count() - 15)
-      case .age: try store.trim(olderThan: .zero, by: .write)
+      case .count: try store.trim(.toCount(store.count() - 15))
+      case .age: try store.trim(.older(than: .zero))
       case .predicate:
         _ = try store.remove { key, _ in key.load(UInt8.self, at: 0) == UInt8(ascii: "o") }
-      case .expired: _ = try store.removeExpired()
+      case .expired: _ = try store.trim(.expired)
       }
     } _: { store in
       if trim == .expired {
@@ -220,7 +220,7 @@ struct UnpublishedBatchTests {
     try store.write { batch in
       for number in 0..<2000 { try batch.setValue("v", forKey: "key\(number)") }
     }
-    try store.trim(toCount: 500)
+    try store.trim(.toCount(500))
     #expect(try store.count() == 500)
     for number in 0..<2000 {
       #expect(try store.contains("key\(number)") == (number >= 1500), "\(number)")

@@ -159,7 +159,7 @@ struct SegmentSizeTests {
     try disk.fill()
     let again = try Store(path, background: queue)
     for number in 0..<475 { try again.removeValue(forKey: "more\(number * 2)") }
-    try again.trim(toCount: 100)
+    try again.trim(.toCount(100))
     try again.setValue(value, forKey: "new")
     try again.close()
   }

@@ -65,10 +65,10 @@ final class OutOfMemoryTests: StoreSuite {
     clock.advance(by: .seconds(61))
     #expect(try store.value(forKey: "key 1") == nil)
     #expect(isOutOfMemory(storeError { _ = try store.count() }))
-    #expect(isOutOfMemory(storeError { _ = try store.removeExpired() }))
+    #expect(isOutOfMemory(storeError { _ = try store.trim(.expired) }))
     memory.leave(.max)
     #expect(try store.count() == 0)
-    #expect(try store.removeExpired().count == 1000)
+    #expect(try store.trim(.expired).count == 1000)
     try store.close()
   }
 

@@ -402,7 +402,7 @@ struct HostileEntryTests {
   func trim(kind: RecordKind) throws {
     let (directory, _) = try Self.forged(kind)
     let store = try Store(directory.store, .small(), background: ManualBackgroundQueue())
-    #expect(try store.trim(toCount: 1).damagedCount == 1)
+    #expect(try store.trim(.toCount(1)).damagedCount == 1)
     try store.close()
     // The log alone is sound.
     let image = try Image(of: directory.store).changingManifest { $0.checkpointID = 0 }

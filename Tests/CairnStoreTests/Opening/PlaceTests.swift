@@ -233,7 +233,7 @@ struct PlaceTests {
     try store.setValue("a", forKey: "b")
     #expect(try store.info(forKey: "b")?.written == present)
     clock.set(present.advanced(by: .seconds(10)))
-    _ = try store.trim(olderThan: .seconds(5), by: .write)
+    _ = try store.trim(.older(than: .seconds(5)))
     #expect(try store.value(forKey: "b") == nil)
     try close(process)
   }

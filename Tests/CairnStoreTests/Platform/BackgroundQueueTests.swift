@@ -138,7 +138,7 @@ struct BackgroundQueueTests {
       try store.setValue([UInt8](repeating: 1, count: 5000), forKey: "key \(number % 50)")
       try store.setValue("short", forKey: "short \(number)", lifetime: .milliseconds(1))
     }
-    try store.trim(toCount: 20)
+    try store.trim(.toCount(20))
     try store.compact()
     // All but the last are sealed, although nothing runs in the background.
     let statistics = try store.statistics()

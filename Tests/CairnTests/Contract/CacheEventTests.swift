@@ -45,7 +45,7 @@ struct CacheEventTests {
         update: { cache.update(forKey: $0, options: .lifetime($1)) { _ in 2 } },
         load: { _ = try await cache.value(forKey: $0, lifetime: $1) { 3 } },
         take: { cache.takeValue(forKey: $0) },
-        removeExpired: { cache.removeExpired() }, removeAll: { cache.removeAll() })
+        removeExpired: { cache.trim(.expired) }, removeAll: { cache.removeAll() })
       cache.observe { [events = subject.events] event, _ in events.add(event) }
       return subject
     case .disk:
@@ -61,7 +61,7 @@ struct CacheEventTests {
         update: { try cache.update(forKey: $0, options: .lifetime($1)) { _ in 2 } },
         load: { _ = try await cache.value(forKey: $0, lifetime: $1) { 3 } },
         take: { try cache.takeValue(forKey: $0) },
-        removeExpired: { try cache.removeExpired() }, removeAll: { try cache.removeAll() })
+        removeExpired: { try cache.trim(.expired) }, removeAll: { try cache.removeAll() })
       cache.observe { [events = subject.events] in events.add($0) }
       return subject
     case .memoryTier, .diskTier:
@@ -78,7 +78,7 @@ struct CacheEventTests {
         update: { try cache.update(forKey: $0, options: .lifetime($1)) { _ in 2 } },
         load: { _ = try await cache.value(forKey: $0, lifetime: $1) { 3 } },
         take: { try cache.takeValue(forKey: $0) },
-        removeExpired: { try cache.removeExpired() }, removeAll: { try cache.removeAll() })
+        removeExpired: { try cache.trim(.expired) }, removeAll: { try cache.removeAll() })
       cache.observeTiers { [events = subject.events] event in
         if event.tier == tier { events.add(event.event) }
       }

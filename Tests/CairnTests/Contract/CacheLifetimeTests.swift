@@ -85,55 +85,6 @@ struct CacheLifetimeTests {
     }
   }
 
-  @Test("The defaults of entries can be changed while the cache is open")
-  func changedDefaults() throws {
-    func check<Cache: Caching<String, Int>>(
-      _ cache: Cache, _ set: (_ lifetime: Duration?, _ idleLimit: Duration?) -> Void
-    ) throws {
-      func times(_ key: String) throws -> [Duration?] {
-        let info = try #require(try cache.info(forKey: key))
-        let life = info.expires.map {
-          Duration.milliseconds($0.millisecondsSinceEpoch - info.written.millisecondsSinceEpoch)
-        }
-        return [life, info.idleLimit]
-      }
-      try cache.setValue(1, forKey: "before", options: .standard)
-      set(.seconds(10), .seconds(5))
-      try cache.setValue(1, forKey: "set", options: .standard)
-      try cache.setValues([(key: "of many", value: 1)])
-      _ = try cache.compareAndSet(1, forKey: "compared", expecting: nil, options: .standard)
-      try cache.update(forKey: "updated", options: .standard) { _ in 1 }
-      try cache.setValue(
-        1, forKey: "own", options: EntryOptions(lifetime: .unlimited, idleLimit: .seconds(50)))
-      try cache.update(forKey: "before", options: .standard) { $0 }
-      set(nil, nil)
-      try cache.setValue(1, forKey: "without", options: .standard)
-      for key in ["set", "of many", "compared", "updated"] {
-        #expect(try times(key) == [.seconds(10), .seconds(5)])
-      }
-      #expect(try times("own") == [nil, .seconds(50)])
-      #expect(try times("without") == [nil, nil])
-      scene.clock.advance(by: .seconds(6))
-      #expect(try cache.value(forKey: "set") == nil && cache.value(forKey: "own") == 1)
-      #expect(try cache.value(forKey: "without") == 1)
-    }
-    let memory: MemoryCache<String, Int> = MemoryScene().cache {
-      $0.clock = scene.clock
-      $0.lifetime = .seconds(100)
-    }
-    #expect(memory.lifetime == .seconds(100) && memory.idleLimit == nil)
-    try check(memory) { (memory.lifetime, memory.idleLimit) = ($0, $1) }
-    #expect(memory.lifetime == nil && memory.audit() == [])
-    let disk: DiskCache<String, Int> = try scene.disk.cache(at: scene.disk("disk")) {
-      $0.lifetime = .seconds(100)
-    }
-    #expect(disk.lifetime == .seconds(100) && disk.idleLimit == nil)
-    try check(disk) { (disk.lifetime, disk.idleLimit) = ($0, $1) }
-    let both = try tiered()
-    try check(both) { (both.lifetime, both.idleLimit) = ($0, $1) }
-    #expect(try both.lifetime == nil && both.tier.contains("without") && both.audit() == [])
-  }
-
   @Test("The first read of a value in memory takes its end from the disk")
   func endFromDisk() throws {
     let cache = try tiered()
@@ -146,34 +97,6 @@ struct CacheLifetimeTests {
     scene.advance(by: .seconds(10))
     #expect(cache.tier.count() == 0)
     #expect(try cache.value(forKey: "a") == nil)
-  }
-
-  @Test("If the defaults change during a write, memory has no other end than the disk")
-  func changedMeanwhile() throws {
-    let change = Lock<(@Sendable () -> Void)?>(nil)
-    let coder = ValueCoder<Int>.custom(
-      encode: { value in
-        change.withLock { $0.take() }?()
-        return [UInt8(value)]
-      }, decode: { Int([UInt8](copying: $0)[0]) })
-    let cache: DiskCache<String, Int> = try scene.cache(keys: .string, values: coder)
-    for step in 0..<2 {
-      // The disk's part of a write is made after its bytes, and memory's part after that.
-      change.withLock {
-        $0 = { [unowned cache] in
-          if step == 0 { cache.lifetime = .seconds(10) } else { cache.idleLimit = .seconds(5) }
-        }
-      }
-      try cache.setValue(1, forKey: "\(step)")
-      #expect(try cache.audit() == [])
-    }
-    try cache.setValue(2, forKey: "2")
-    #expect(try cache.tier.contains("2") && cache.audit() == [])
-    #expect(try cache.value(forKey: "1") == 1)
-    scene.advance(by: .seconds(5))
-    #expect(try cache.value(forKey: "1") == nil && cache.value(forKey: "0") == 1)
-    scene.advance(by: .seconds(5))
-    #expect(try cache.value(forKey: "0") == nil)
   }
 
   @Test("If the end has passed, the entry is in neither tier")

@@ -21,7 +21,6 @@ struct CacheUpdateTests {
     var value: @Sendable (String) throws -> Int?
     var info: @Sendable (String) throws -> CacheEntryInfo?
     var remove: @Sendable (String) throws -> Void
-    var limitIdle: @Sendable (Duration) -> Void
     var audit: @Sendable () throws -> [String] = { [] }
   }
 
@@ -36,7 +35,7 @@ struct CacheUpdateTests {
         set: { cache.setValue($0, forKey: $1, options: EntryOptions(cost: $2, lifetime: $3)) },
         extend: { cache.extendLifetime(forKey: $0, to: $1) },
         value: { cache.value(forKey: $0) }, info: { cache.info(forKey: $0) },
-        remove: { cache.removeValue(forKey: $0) }, limitIdle: { cache.idleLimit = $0 },
+        remove: { cache.removeValue(forKey: $0) },
         audit: { cache.audit() })
     case .disk:
       let cache: DiskCache<String, Int> = try scene.disk.cache()
@@ -47,7 +46,7 @@ struct CacheUpdateTests {
         set: { try cache.setValue($0, forKey: $1, options: EntryOptions(cost: $2, lifetime: $3)) },
         extend: { try cache.extendLifetime(forKey: $0, to: $1) },
         value: { try cache.value(forKey: $0) }, info: { try cache.info(forKey: $0) },
-        remove: { try cache.removeValue(forKey: $0) }, limitIdle: { cache.idleLimit = $0 })
+        remove: { try cache.removeValue(forKey: $0) })
     case .tiered:
       let cache: DiskCache<String, Int> = try scene.cache()
       return Subject(
@@ -57,7 +56,7 @@ struct CacheUpdateTests {
         set: { try cache.setValue($0, forKey: $1, options: EntryOptions(cost: $2, lifetime: $3)) },
         extend: { try cache.extendLifetime(forKey: $0, to: $1) },
         value: { try cache.value(forKey: $0) }, info: { try cache.info(forKey: $0) },
-        remove: { try cache.removeValue(forKey: $0) }, limitIdle: { cache.idleLimit = $0 },
+        remove: { try cache.removeValue(forKey: $0) },
         audit: { try cache.audit() })
     }
   }
@@ -95,22 +94,22 @@ struct CacheUpdateTests {
     #expect(try cache.audit() == [])
   }
 
-  @Test(
-    "Under a default idle limit, an entry without a limit keeps having none",
-    arguments: Kind.allCases)
-  func keepsNoIdleLimit(kind: Kind) throws {
-    let cache = try subject(kind)
-    try cache.set(1, "a", nil, .unlimited)
-    cache.limitIdle(.seconds(10))
-    for lifetime in [nil, .standard, .seconds(1000)] as [Lifetime?] {
-      #expect(try cache.update("a", lifetime) { $0 } == 1)
-      #expect(try #require(try cache.info("a")).idleLimit == nil)
-      scene.clock.advance(by: .seconds(60))
-      #expect(try cache.value("a") == 1)
+  @Test("Under a default idle limit, an entry without a limit keeps having none")
+  func keepsNoIdleLimit() throws {
+    let old: DiskCache<String, Int> = try scene.disk.cache()
+    try old.setValue(1, forKey: "a", lifetime: .unlimited)
+    try old.close()
+    let cache: DiskCache<String, Int> = try scene.disk.cache {
+      $0.store.idleLimit = .seconds(10)
     }
-    #expect(try cache.update("b", nil) { _ in 2 } == 2)
-    #expect(try #require(try cache.info("b")).idleLimit == .seconds(10))
-    #expect(try cache.audit() == [])
+    for lifetime in [nil, .standard, .seconds(1000)] as [Lifetime?] {
+      #expect(try cache.update(forKey: "a", lifetime: lifetime) { $0 }?.value == 1)
+      #expect(try #require(try cache.info(forKey: "a")).idleLimit == nil)
+      scene.clock.advance(by: .seconds(60))
+      #expect(try cache.value(forKey: "a") == 1)
+    }
+    #expect(try cache.update(forKey: "b") { _ in 2 }?.value == 2)
+    #expect(try #require(try cache.info(forKey: "b")).idleLimit == .seconds(10))
   }
 
   @Test(

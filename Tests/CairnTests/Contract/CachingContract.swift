@@ -14,7 +14,7 @@ extension CachingContract {
     try fill(4)
     #expect(try cache.peekValue(forKey: key(0)) == value(0))
     _ = try cache.value(forKey: key(1))
-    try cache.trim(toCount: 2)
+    try cache.trim(.toCount(2))
     #expect(try left(of: 4) == [1, 3])
     try set(5, .idleLimit(.seconds(100)))
     let accessed = try #require(try cache.info(forKey: key(5))).accessed
@@ -23,28 +23,6 @@ extension CachingContract {
     #expect(try cache.info(forKey: key(5))?.accessed == accessed)
     advance(.seconds(60))
     #expect(try cache.peekValue(forKey: key(5)) == nil)
-  }
-
-  func checkLookUps() throws {
-    #expect(try cache.lookUp(key(0)) == .absent)
-    try set(0, .lifetime(.seconds(10)))
-    try set(1, .idleLimit(.seconds(10)))
-    advance(.seconds(6))
-    // This is an access.
-    #expect(try cache.lookUp(key(1)) == .found(value(1)))
-    advance(.seconds(6))
-    #expect(try cache.lookUp(key(0)) == .expired)
-    #expect(try cache.lookUp(key(1)) == .found(value(1)))
-    advance(.seconds(12))
-    #expect(try cache.lookUp(key(1)) == .expired)
-    try cache.removeExpired()
-    #expect(try cache.lookUp(key(0)) == .absent && cache.lookUp(key(1)) == .absent)
-    try set(0, .lifetime(.seconds(10)))
-    advance(.seconds(10))
-    try set(0)
-    #expect(try cache.lookUp(key(0)) == .found(value(0)))
-    try cache.removeValue(forKey: key(0))
-    #expect(try cache.lookUp(key(0)) == .absent)
   }
 
   func checkEntries() throws {
@@ -79,38 +57,8 @@ extension CachingContract {
     #expect(count == 2)
     #expect(throws: Refused.self) { try cache.forEachEntry { _ in throw Refused() } }
     // This was not an access.
-    try cache.trim(toCount: 2)
+    try cache.trim(.toCount(2))
     #expect(try left(of: 5) == [3, 4])
-  }
-
-  func checkUpdateValues() throws {
-    #expect(try cache.updateValue(value(1), forKey: key(0), options: .standard) == nil)
-    let version = try #require(try cache.info(forKey: key(0))).version
-    #expect(
-      try cache.updateValue(value(2), forKey: key(0), options: .lifetime(.seconds(10))) == value(1))
-    #expect(try cache.value(forKey: key(0)) == value(2))
-    let info = try #require(try cache.info(forKey: key(0)))
-    #expect(info.version > version && info.expires == info.written.advanced(by: .seconds(10)))
-    advance(.seconds(10))
-    #expect(try cache.updateValue(value(3), forKey: key(0), options: .standard) == nil)
-    // Nothing is left of the old value's options.
-    #expect(try cache.updateValue(value(4), forKey: key(0), options: .lifetime(nil)) == value(3))
-    #expect(try cache.info(forKey: key(0))?.expires == nil)
-    #expect(try cache.count() == 1)
-    // When several write at once, each gets the value that its own write replaced.
-    let cache = cache
-    let replaced = Record<[UInt8]>()
-    let shared = Array("shared".utf8)
-    onThreads(4) { thread in
-      for step in 0..<100 {
-        let value = [UInt8(thread), UInt8(step)]
-        if let old = try? cache.updateValue(value, forKey: shared, options: .standard) {
-          replaced.add(old)
-        }
-      }
-    }
-    let last = try #require(try cache.value(forKey: shared))
-    #expect(Set(replaced.all + [last]).count == 400 && replaced.all.count == 399)
   }
 
   func checkTakes() throws {
@@ -124,14 +72,14 @@ extension CachingContract {
 
   func checkUpdates() throws {
     func update(_ value: [UInt8]?) throws -> (value: [UInt8], version: UInt64)? {
-      try cache.update(forKey: key(0), options: .standard) { old in value.map { (old ?? []) + $0 } }
+      try cache.change(forKey: key(0), options: .standard) { old in value.map { (old ?? []) + $0 } }
     }
     #expect(try update([1])?.value == [1])
     let updated = try #require(try update([2]))
     #expect(updated.value == [1, 2])
     #expect(try cache.info(forKey: key(0))?.version == updated.version)
     #expect(throws: Refused.self) {
-      try cache.update(forKey: key(0), options: .standard) { _ in throw Refused() }
+      try cache.change(forKey: key(0), options: .standard) { _ in throw Refused() }
     }
     #expect(try update(nil) == nil && cache.count() == 0)
   }
@@ -186,7 +134,7 @@ extension CachingContract {
     _ = try cache.takeValue(forKey: key(0))
     try set(1, .lifetime(.seconds(10)))
     advance(.seconds(10))
-    try cache.removeExpired()
+    try cache.trim(.expired)
     observation.cancel()
     try set(2)
     #expect(

@@ -4,12 +4,12 @@ import FuzzSupport
 import Testing
 
 /// The promises of the protocols, for any cache.
-struct CachingContract<Cache: Caching & Trimming>
+struct CachingContract<Cache: ContractCache>
 where Cache.Key == [UInt8], Cache.Value == [UInt8] {
   enum Promise: CaseIterable {
     case reading, replacing, emptyValues, removing, removingAll, many, batches, counting
     case trimsToCount, trimsToCost, largestFirst, trimsToZero, ages, lifetimes, idleLimits, keys
-    case peeks, lookUps, entries, everything, updateValues, takes, updates, compares, extensions
+    case peeks, entries, everything, takes, updates, compares, extensions
     case predicates, events
   }
 
@@ -87,14 +87,14 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
     case .trimsToCount:
       try fill(10)
       _ = try cache.value(forKey: key(0))
-      #expect(try cache.trim(toCount: 20).count == 0)
-      #expect(try cache.trim(toCount: 3).count == 7)
+      #expect(try cache.trim(.toCount(20)).count == 0)
+      #expect(try cache.trim(.toCount(3)).count == 7)
       #expect(try left(of: 10) == [0, 8, 9])
     case .trimsToCost:
       try fill(10)
       _ = try cache.value(forKey: key(1))
       let cost = try cache.totalCost()
-      let summary = try cache.trim(toCost: cost / 2)
+      let summary = try cache.trim(.toBytes(cost / 2))
       #expect(summary == RemovalSummary(count: 5, cost: cost / 2))
       #expect(try left(of: 10) == [1, 6, 7, 8, 9])
     case .largestFirst:
@@ -102,28 +102,28 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
         try cache.setValue(
           [UInt8](repeating: 1, count: number * 1000), forKey: key(number), options: .standard)
       }
-      try cache.trim(toCount: 4, order: .largestFirst)
+      try cache.trim(.toCount(4, order: .largestFirst))
       #expect(try left(of: 6) == [0, 1, 2, 3])
-      try cache.trim(toCost: 2600, order: .largestFirst)
+      try cache.trim(.toBytes(2600, order: .largestFirst))
       #expect(try left(of: 6) == [0, 1])
     case .trimsToZero:
       try fill(3)
-      #expect(try cache.trim(toCount: -1).count == 3)
+      #expect(try cache.trim(.toCount(-1)).count == 3)
       try fill(3)
       try cache.setValue([], forKey: key(3), options: .standard)
-      #expect(try cache.trim(toCost: 0).count == 4)
+      #expect(try cache.trim(.toBytes(0)).count == 4)
       try fill(3)
-      #expect(try cache.trim(olderThan: .zero).count == 3)
+      #expect(try cache.trim(.unused(for: .zero)).count == 3)
       #expect(try cache.count() == 0)
     case .ages:
       try fill(3)
-      #expect(try cache.trim(olderThan: .seconds(3600)).count == 0)
+      #expect(try cache.trim(.unused(for: .seconds(3600))).count == 0)
       #expect(try left(of: 3) == [0, 1, 2])
       advance(.seconds(7200))
       _ = try cache.value(forKey: key(1))
-      #expect(try cache.trim(olderThan: .seconds(3600)).count == 2)
+      #expect(try cache.trim(.unused(for: .seconds(3600))).count == 2)
       #expect(try left(of: 3) == [1])
-      #expect(try cache.trim(olderThan: .seconds(3600), by: .write).count == 1)
+      #expect(try cache.trim(.older(than: .seconds(3600))).count == 1)
     case .lifetimes:
       func set(_ number: Int, lifetime: Lifetime) throws {
         try cache.setValue(value(number), forKey: key(number), options: .lifetime(lifetime))
@@ -139,8 +139,8 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       try set(0, lifetime: .seconds(10))
       #expect(try left(of: 4) == [0, 2, 3])
       advance(.seconds(10))
-      try cache.removeExpired()
-      #expect(try cache.removeExpired().count == 0)
+      try cache.trim(.expired)
+      #expect(try cache.trim(.expired).count == 0)
       #expect(try left(of: 4) == [2, 3])
     case .idleLimits:
       for number in 0..<2 {
@@ -164,10 +164,8 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
         #expect(try cache.value(forKey: key) == value(number))
       }
     case .peeks: try checkPeeks()
-    case .lookUps: try checkLookUps()
     case .entries: try checkEntries()
     case .everything: try checkEverything()
-    case .updateValues: try checkUpdateValues()
     case .takes: try checkTakes()
     case .updates: try checkUpdates()
     case .compares: try checkCompares()
@@ -184,7 +182,7 @@ struct CachingTests {
   typealias Promise = CachingContract<MemoryCache<[UInt8], [UInt8]>>.Promise
 
   /// A promise by its name, because each cache's contract is a separate type.
-  private func check<Cache: Caching & Trimming>(
+  private func check<Cache: ContractCache>(
     _ promise: Promise, _ cache: Cache, _ advance: @escaping (Duration) -> Void
   ) throws where Cache.Key == [UInt8], Cache.Value == [UInt8] {
     let index = try #require(Promise.allCases.firstIndex(of: promise))
@@ -215,32 +213,18 @@ struct CachingTests {
   )
   func tasks(kind: Kind) async throws {
     func use<Cache: Caching<[UInt8], [UInt8]>>(_ cache: Cache) async throws {
-      let events = cache.events(bufferingNewest: 3)
-      #expect(try await cache.updateValue([1], forKey: [1], options: .standard) == nil)
-      #expect(try await cache.updateValue([2], forKey: [1], options: .standard) == [1])
-      let updated = try await cache.update(forKey: [1], options: .standard) { ($0 ?? []) + [3] }
-      #expect(updated?.value == [2, 3])
-      let version = try #require(try cache.info(forKey: [1])?.version)
-      #expect(updated?.version == version)
-      #expect(
-        try await cache.compareAndSet([4], forKey: [1], expecting: nil, options: .standard)
-          == .mismatch(current: version))
-      #expect(try await !cache.compareAndRemove(forKey: [1], expecting: version + 1))
-      #expect(try await cache.compareAndRemove(forKey: [1], expecting: version))
-      try await cache.setValue([5], forKey: [2], options: .lifetime(.hours(24)))
-      #expect(try await cache.extendLifetime(forKey: [2], to: .seconds(200_000)))
-      #expect(try await cache.takeValue(forKey: [2]) == [5])
-      #expect(try await cache.takeValue(forKey: [2]) == nil)
-      try await cache.setValues([(key: [3], value: [6]), (key: [4], value: [])])
-      #expect(try await cache.remove { key, _ in key == [3] }.count == 1)
-      #expect(try cache.keys() == [[4]])
-      var last: [CacheEvent<[UInt8]>] = []
-      for await event in events {
-        last.append(event)
-        if last.count == 3 { break }
-      }
-      #expect(
-        last == [.inserted(key: [3]), .inserted(key: [4]), .removed(key: [3], cause: .removed)])
+      try await cache.setValue([5], forKey: [2], lifetime: .hours(24), options: .standard)
+      let version = try await cache.setValue([6], forKey: [3], lifetime: nil, options: .cost(2))
+      #expect(try version > 0 && cache.count() == 2)
+      #expect(try await cache.removeValue(forKey: [3]))
+      #expect(try await !cache.removeValue(forKey: [3]))
+      #expect(try cache.contains([2]) && cache.value(forKey: [2]) == [5])
+      let loaded = try await cache.value(
+        forKey: [4], lifetime: .seconds(60), options: .standard, policy: nil
+      ) { [7] }
+      #expect(try loaded == [7] && cache.value(forKey: [4]) == [7])
+      try await cache.removeAll()
+      #expect(try cache.count() == 0)
     }
     switch kind {
     case .memory:

@@ -79,12 +79,12 @@ struct DiskCacheTests {
     let cache: DiskCache<Int, String> = try scene.cache()
     for number in 0..<10 { try cache.setValue("value", forKey: number) }
     _ = try cache.value(forKey: 0)
-    let summary = try cache.trim(toCount: 6)
+    let summary = try cache.trim(.toCount(6))
     #expect(summary.count == 4)
     #expect(try cache.keys().sorted() == [0, 5, 6, 7, 8, 9])
     let each = try cache.totalCost() / 6
     #expect(summary.cost == 4 * each)
-    #expect(try cache.trim(toCost: 4 * each).count == 2)
+    #expect(try cache.trim(.toBytes(4 * each)).count == 2)
     #expect(try cache.keys().sorted() == [0, 7, 8, 9])
     try cache.removeAll()
     #expect(try cache.count() == 0)

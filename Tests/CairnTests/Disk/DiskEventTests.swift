@@ -54,11 +54,11 @@ struct DiskEventTests {
         .inserted(key: 3), .removed(key: 1, cause: .evicted(.countLimit)),
       ])
     #expect(
-      try told { try cache.trim(toCount: 1) } == [.removed(key: 2, cause: .evicted(.trim))])
+      try told { try cache.trim(.toCount(1)) } == [.removed(key: 2, cause: .evicted(.trim))])
     #expect(try told { _ = try cache.takeValue(forKey: 3) } == [.removed(key: 3, cause: .removed)])
     try cache.setValue(4, forKey: 4, lifetime: .seconds(1))
     scene.clock.advance(by: .seconds(2))
-    #expect(try told { try cache.removeExpired() } == [.removed(key: 4, cause: .expired)])
+    #expect(try told { try cache.trim(.expired) } == [.removed(key: 4, cause: .expired)])
     let version = try cache.setValue(5, forKey: 5)
     #expect(
       try told { _ = try cache.compareAndSet(6, forKey: 5, expecting: version) } == [
@@ -130,7 +130,7 @@ struct DiskEventTests {
       ])
     box.removeAll()
     events.removeAll()
-    try cache.trim(toCount: 0)
+    try cache.trim(.toCount(0))
     #expect(events.all.count == 2)
   }
 
@@ -212,7 +212,7 @@ struct DiskEventTests {
     _ = try cache.info(forKey: 99)
     _ = try cache.metadata(forKey: 99)
     try cache.removeValue(forKey: 0)
-    try cache.trim(toCount: 2)
+    try cache.trim(.toCount(2))
     let statistics = try cache.statistics()
     #expect(statistics.hitCount == 4)
     #expect(statistics.missCount == 4)

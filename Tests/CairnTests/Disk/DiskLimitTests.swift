@@ -100,10 +100,10 @@ struct DiskLimitTests {
     let cache: DiskCache<String, String> = try scene.cache(count: 1 << 40, bytes: 5 << 30)
     try cache.setValue("value", forKey: "key", options: .cost(1 << 40))
     #expect(try cache.info(forKey: "key")?.cost == 1 << 40)
-    #expect(try cache.trim(toCost: 3 << 30).count == 0)
-    #expect(try cache.trim(toCost: .max).count == 0)
-    #expect(try cache.trim(toCount: .max).count == 0)
-    #expect(try cache.trim(olderThan: .seconds(Int64.max)).count == 0)
+    #expect(try cache.trim(.toBytes(3 << 30)).count == 0)
+    #expect(try cache.trim(.toBytes(.max)).count == 0)
+    #expect(try cache.trim(.toCount(.max)).count == 0)
+    #expect(try cache.trim(.unused(for: .seconds(Int64.max))).count == 0)
     #expect(try cache.value(forKey: "key") == "value")
   }
 
@@ -124,11 +124,11 @@ struct DiskLimitTests {
   func zeroTrims() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     let trims: [() throws -> RemovalSummary] = [
-      { try cache.trim(toCount: 0) }, { try cache.trim(toCount: -1) },
-      { try cache.trim(toCount: 0, order: .largestFirst) }, { try cache.trim(toCost: 0) },
-      { try cache.trim(toCost: .min) },
-      { try cache.trim(olderThan: .zero) }, { try cache.trim(olderThan: .zero, by: .write) },
-      { try cache.trim(olderThan: .seconds(-1)) },
+      { try cache.trim(.toCount(0)) }, { try cache.trim(.toCount(-1)) },
+      { try cache.trim(.toCount(0, order: .largestFirst)) }, { try cache.trim(.toBytes(0)) },
+      { try cache.trim(.toBytes(.min)) },
+      { try cache.trim(.unused(for: .zero)) }, { try cache.trim(.older(than: .zero)) },
+      { try cache.trim(.unused(for: .seconds(-1))) },
     ]
     for trim in trims {
       for number in 0..<5 { try cache.setValue(number, forKey: number) }
@@ -144,10 +144,10 @@ struct DiskLimitTests {
     for number in 0..<10 {
       try cache.setValue([UInt8](repeating: 0, count: number * 100), forKey: number)
     }
-    #expect(try cache.trim(toCount: 7, order: .largestFirst).count == 3)
+    #expect(try cache.trim(.toCount(7, order: .largestFirst)).count == 3)
     #expect(try cache.keys().sorted() == Array(0..<7))
     let rest = try cache.totalCost()
-    #expect(try cache.trim(toCost: Int(rest) - 1, order: .largestFirst).count == 1)
+    #expect(try cache.trim(.toBytes(Int(rest) - 1, order: .largestFirst)).count == 1)
     #expect(try cache.keys().sorted() == Array(0..<6))
   }
 
@@ -159,9 +159,9 @@ struct DiskLimitTests {
     scene.clock.advance(by: .seconds(100))
     try cache.setValue(3, forKey: "new")
     _ = try cache.value(forKey: "old, read")
-    #expect(try cache.trim(olderThan: .seconds(50)).count == 1)
+    #expect(try cache.trim(.unused(for: .seconds(50))).count == 1)
     #expect(try cache.keys().sorted() == ["new", "old, read"])
-    #expect(try cache.trim(olderThan: .seconds(50), by: .write).count == 1)
+    #expect(try cache.trim(.older(than: .seconds(50))).count == 1)
     #expect(try cache.keys() == ["new"])
   }
 
@@ -219,11 +219,12 @@ struct DiskLimitTests {
     scene.clock.advance(by: .seconds(1))
     #expect(try cache.value(forKey: "idle") == nil)
     #expect(try cache.value(forKey: "default") == 1)
-    #expect(try cache.extendLifetimes(forKeys: ["default", "idle"], to: .seconds(200)) == 1)
+    #expect(try cache.extendLifetime(forKey: "default", to: .seconds(200)))
+    #expect(try !cache.extendLifetime(forKey: "idle", to: .seconds(200)))
     scene.clock.advance(by: .seconds(100))
     #expect(try cache.value(forKey: "default") == 1)
     #expect(try cache.statistics().heldCount > 1)
-    #expect(try cache.removeExpired().count == 3)
+    #expect(try cache.trim(.expired).count == 3)
     #expect(try cache.statistics().heldCount == 1)
     #expect(try cache.statistics().expirationCount == 3)
   }
@@ -261,8 +262,8 @@ struct DiskLimitTests {
       events.all == (0..<5).map { .removed(key: $0, cause: .evicted(.freeDiskSpace)) })
     #expect(try cache.statistics().spaceEvictionCount == 5)
     for number in 0..<5 { try cache.setValue(number, forKey: number) }
-    for floor in [0, -1, .min] { #expect(try cache.trim(toFreeDiskSpace: floor).count == 0) }
+    for floor in [0, -1, .min] { #expect(try cache.trim(.toFreeDiskSpace(floor)).count == 0) }
     #expect(try cache.count() == 5)
-    #expect(try cache.trim(toFreeDiskSpace: 1 << 60).count == 5)
+    #expect(try cache.trim(.toFreeDiskSpace(1 << 60)).count == 5)
   }
 }

@@ -82,23 +82,12 @@ struct DiskModelTests {
           key: key, value: "\(step)", written: now, accessed: now,
           expires: random.below(3) == 0 ? now + 500 + 1000 * Int64(random.below(20)) : nil,
           idle: random.below(3) == 0 ? 500 + 1000 * Int64(random.below(15)) : nil)
-        let old = model.index(of: key, at: now).map { model.entries[$0].value }
         model.set(entry)
         let options = EntryOptions(
           lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
           idleLimit: entry.idle.map { .milliseconds($0) })
-        if random.below(2) == 0 {
-          let replaced = try cache.updateValue(entry.value, forKey: key, options: options)
-          #expect(replaced == old, TestSeed.comment)
-        } else {
-          try cache.setValue(entry.value, forKey: key, options: options)
-        }
-      case 8..<12: #expect(try cache.value(forKey: key) == model.read(key, at: now))
-      case 12:
-        let isThere = model.entries.contains { $0.key == key }
-        let expected = model.read(key, at: now).map { LookupResult.found($0) }
-        #expect(
-          try cache.lookUp(key) == expected ?? (isThere ? .expired : .absent), TestSeed.comment)
+        try cache.setValue(entry.value, forKey: key, options: options)
+      case 8..<13: #expect(try cache.value(forKey: key) == model.read(key, at: now))
       case 13: #expect(try cache.entry(forKey: key)?.value == model.read(key, at: now))
       case 14:
         #expect(
@@ -111,20 +100,20 @@ struct DiskModelTests {
       case 16: #expect(try cache.takeValue(forKey: key) == model.remove(key, at: now))
       case 17: #expect(try cache.removeValue(forKey: key) == (model.remove(key, at: now) != nil))
       case 18:
-        try cache.removeExpired()
+        try cache.trim(.expired)
         model.entries.removeAll { $0.hasExpired(at: now) }
         let count = random.below(limit)
-        try cache.trim(toCount: count)
+        try cache.trim(.toCount(count))
         model.entries.removeFirst(max(0, model.entries.count - count))
       case 19:
         let age = 500 + 1000 * Int64(random.below(15))
-        try cache.removeExpired()
+        try cache.trim(.expired)
         model.entries.removeAll { $0.hasExpired(at: now) }
         if random.below(2) == 0 {
-          try cache.trim(olderThan: .milliseconds(age))
+          try cache.trim(.unused(for: .milliseconds(age)))
           model.entries.removeAll { $0.accessed < now - age }
         } else {
-          try cache.trim(olderThan: .milliseconds(age), by: .write)
+          try cache.trim(.older(than: .milliseconds(age)))
           model.entries.removeAll { $0.written < now - age }
         }
       case 20:
@@ -184,11 +173,11 @@ struct DiskModelTests {
     }
     #expect(there.count == model.entries.count, TestSeed.comment)
     // The complete order of use.
-    try cache.removeExpired()
+    try cache.trim(.expired)
     model.entries.removeAll { $0.hasExpired(at: scene.clock.now().millisecondsSinceEpoch) }
     while !model.entries.isEmpty {
       model.entries.removeFirst()
-      try cache.trim(toCount: model.entries.count)
+      try cache.trim(.toCount(model.entries.count))
       #expect(try cache.keys().sorted() == model.entries.map(\.key).sorted(), TestSeed.comment)
     }
   }
@@ -260,10 +249,10 @@ struct DiskModelTests {
         case 27:
           check(try cache.takeValue(forKey: key), index, since: before)
           mine[index] = nil
-        case 28: try cache.trim(toCount: random.below(limit))
-        case 29: try cache.trim(toCost: 1 + random.below(40_000), order: .largestFirst)
-        case 30: try cache.trim(olderThan: .milliseconds(1 + random.below(30)))
-        case 31: try cache.removeExpired()
+        case 28: try cache.trim(.toCount(random.below(limit)))
+        case 29: try cache.trim(.toBytes(1 + random.below(40_000), order: .largestFirst))
+        case 30: try cache.trim(.unused(for: .milliseconds(1 + random.below(30))))
+        case 31: try cache.trim(.expired)
         case 32:
           let value = "\(key) compared \(step)"
           let version = try cache.info(forKey: key)?.version

@@ -35,7 +35,7 @@ struct DiskOpeningTests {
     #expect(throws: closed) { try cache.setValue(2, forKey: "a") }
     #expect(throws: closed) { try cache.setValues([(key: "a", value: 1)]) }
     #expect(throws: closed) { try cache.removeAll() }
-    #expect(throws: closed) { try cache.trim(toCount: 0) }
+    #expect(throws: closed) { try cache.trim(.toCount(0)) }
     #expect(throws: closed) { try cache.count() }
     #expect(throws: closed) { try cache.totalCost() }
     #expect(throws: closed) { try cache.statistics() }
@@ -301,13 +301,13 @@ struct DiskOpeningTests {
 
   @Test("Generic code works with a cache on disk as with one in memory")
   func generic() throws {
-    func use<Cache: Caching<String, Int> & Trimming>(_ cache: Cache) throws -> [Int?] {
+    func use<Cache: ContractCache<String, Int>>(_ cache: Cache) throws -> [Int?] {
       try cache.setValue(1, forKey: "a", options: .standard)
       try cache.setValue(
         2, forKey: "b", options: EntryOptions(cost: 5, lifetime: .standard, idleLimit: nil))
       try cache.setValues([(key: "c", value: 3), (key: "d", value: 4)])
       try cache.removeValue(forKey: "a")
-      try cache.trim(toCount: 2)
+      try cache.trim(.toCount(2))
       return try cache.values(forKeys: ["a", "b", "c", "d"])
     }
     let disk: DiskCache<String, Int> = try scene.cache()

@@ -24,15 +24,15 @@ private final class Meter: Sendable {
 /// Tries the asynchronous forms.
 func useForms(of cache: DiskCache<Int, Int>, backup: String) async throws {
   for number in 0..<20 { try await cache.setValue(number, forKey: number) }
-  #expect(try await cache.trim(toCount: 15).count == 5)
-  #expect(try await cache.trim(toCount: 14, order: .largestFirst).count == 1)
+  #expect(try await cache.trim(.toCount(15)).count == 5)
+  #expect(try await cache.trim(.toCount(14, order: .largestFirst)).count == 1)
   let each = Int(try cache.totalCost()) / 14
-  #expect(try await cache.trim(toCost: 10 * each).count == 4)
-  #expect(try await cache.trim(toFreeDiskSpace: 0).count == 0)
-  #expect(try await cache.trim(olderThan: .seconds(1000)).count == 0)
+  #expect(try await cache.trim(.toBytes(10 * each)).count == 4)
+  #expect(try await cache.trim(.toFreeDiskSpace(0)).count == 0)
+  #expect(try await cache.trim(.unused(for: .seconds(1000))).count == 0)
   try await cache.setValue(
     1, forKey: 100, options: EntryOptions(cost: nil, lifetime: .seconds(0), idleLimit: nil))
-  #expect(try await cache.removeExpired().count == 1)
+  #expect(try await cache.trim(.expired).count == 1)
   try await cache.sync()
   #expect(try await cache.compact().unreadableSegmentCount == 0)
   #expect(try await cache.backup(to: backup).entryCount == 10)
@@ -159,7 +159,7 @@ struct DiskPerformingTests {
       begin { try await cache.update(forKey: "6") { _ in nil } },
       begin { try await cache.remove { key, _ in key == "7" } },
       begin { try await cache.extendLifetime(forKey: "8", to: .seconds(7200)) },
-      begin { try await cache.extendLifetimes(forKeys: ["9"], to: .seconds(7200)) },
+      begin { try await cache.extendLifetime(forKey: "9", to: .seconds(7200)) },
       begin { _ = try await cache.value(forKey: "a") { "loaded" } },
       begin { _ = try await cache.value(forKey: "b") { "loaded" } },
     ]
@@ -171,10 +171,10 @@ struct DiskPerformingTests {
           (try? cache.info(forKey: $0))?.expires.map { $0 > later } == true
         }
     }
-    tasks.append(begin { try await cache.trim(toCount: 10) })
+    tasks.append(begin { try await cache.trim(.toCount(10)) })
     await eventually { (try? cache.count()).map { $0 <= 10 } == true }
     tasks += [
-      begin { try await cache.trim(toCost: 0) }, begin { try await cache.removeExpired() },
+      begin { try await cache.trim(.toBytes(0)) }, begin { try await cache.trim(.expired) },
     ]
     await eventually { (try? cache.count()) == 0 }
     // The threads for long work and for writes are both free.
@@ -257,7 +257,7 @@ struct DiskPerformingTests {
       try await cache.perform { (cache) throws(StoreError) in
         hasBegun.signal()
         mayEnd.wait()
-        return try cache.trim(toCount: 4)
+        return try cache.trim(.toCount(4))
       }
     }
     await withCheckedContinuation { continuation in

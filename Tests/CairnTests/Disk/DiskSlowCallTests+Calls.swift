@@ -46,7 +46,6 @@ extension DiskSlowCallTests {
     Call("contains", Kept(.read)) { _ = try $0.contains("a") },
     Call("withValue", Kept(.read)) { _ = try $0.withValue(forKey: "a") { _ in } },
     Call("peekValue", Kept(.read)) { _ = try $0.peekValue(forKey: "a") },
-    Call("lookUp", Kept(.read)) { _ = try $0.lookUp("a") },
     Call("a value that is loaded if absent", Kept(.read)) {
       _ = try await $0.value(forKey: "a") { "" }
     },
@@ -67,9 +66,6 @@ extension DiskSlowCallTests {
     Call("compareAndSet, async", Kept(.write)) {
       _ = try await $0.compareAndSet("1", forKey: "a", expecting: nil)
     },
-    Call("updateValue", Kept(.read), Kept(.write)) {
-      _ = try $0.synchronous { try $0.updateValue("1", forKey: "a") }
-    },
     Call("update", Kept(.read), Kept(.write)) {
       _ = try $0.synchronous { try $0.update(forKey: "a") { _ in "1" } }
     },
@@ -81,12 +77,6 @@ extension DiskSlowCallTests {
     },
     Call("extendLifetime, async", Kept(.write)) {
       _ = try await $0.extendLifetime(forKey: "a", to: .seconds(90))
-    },
-    Call("extendLifetimes", Kept(.write, nil)) {
-      _ = try $0.synchronous { try $0.extendLifetimes(forKeys: ["a", "b"], to: .seconds(90)) }
-    },
-    Call("extendLifetimes, async", Kept(.write, nil)) {
-      _ = try await $0.extendLifetimes(forKeys: ["a", "b"], to: .seconds(90))
     },
     Call("removeValue", Kept(.removal)) {
       _ = try $0.synchronous { try $0.removeValue(forKey: "a") }
@@ -132,7 +122,7 @@ extension DiskSlowCallTests {
       _ = try $0.count()
       _ = try $0.keys()
       try $0.forEachEntry { _ in .next }
-      _ = try await $0.trim(toCount: 1)
+      _ = try await $0.trim(.toCount(1))
       _ = try await $0.compact()
       try await $0.sync()
     },

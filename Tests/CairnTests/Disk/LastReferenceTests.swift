@@ -35,7 +35,7 @@ struct LastReferenceTests {
     case .perform: _ = try await cache.perform { try $0.count() }
     case .load: _ = try await cache.value(forKey: .random(in: 0...Int.max)) { 5 }
     case .failedLoad: _ = try? await cache.value(forKey: 7) { throw CancellationError() }
-    case .trim: try await cache.trim(toCount: 10)
+    case .trim: try await cache.trim(.toCount(10))
     }
   }
 

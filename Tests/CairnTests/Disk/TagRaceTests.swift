@@ -236,15 +236,15 @@ struct TagRaceTests {
     cache.memory?.observe { _, _ in toldByMemory.withLock { $0 += 1 } }
     cache.events.holdBack()
     // As a write on a full disk does.
-    try cache.store.trim(toCount: 20)
+    try cache.store.trim(.toCount(20))
     #expect(told.withLock { $0 } == 0 && toldByMemory.withLock { $0 } == 0)
-    Thread.detachNewThread { _ = try? cache.store.trim(toCount: 10) }
+    Thread.detachNewThread { _ = try? cache.store.trim(.toCount(10)) }
     #expect(comesTrue { told.withLock { $0 } == 10 })
     let heldBack = cache.events.takeHeldBack()
     #expect(told.withLock { $0 } == 10)
     for event in heldBack { cache.events.report(event) }
     #expect(told.withLock { $0 } == 20 && toldByMemory.withLock { $0 } == 20)
-    try cache.store.trim(toCount: 0)
+    try cache.store.trim(.toCount(0))
     #expect(told.withLock { $0 } == 30)
     seen.cancel()
   }

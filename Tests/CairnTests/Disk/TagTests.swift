@@ -160,9 +160,6 @@ struct TagTests {
     _ = try hide("b")
     #expect(try cache.takeValue(forKey: "b") == nil)
     #expect(try !cache.extendLifetime(forKey: "b", to: .seconds(60)))
-    #expect(try cache.extendLifetimes(forKeys: ["b"], to: .seconds(60)) == 0)
-    _ = try hide("b")
-    #expect(try cache.updateValue("2", forKey: "b") == nil)
     _ = try hide("c")
     try cache.update(forKey: "c") { old in
       #expect(old == nil)

@@ -114,7 +114,7 @@ struct UnreadableValueTests {
     }
   }
 
-  private func checkLoads(_ cache: some Loading<String, String>) async throws {
+  private func checkLoads(_ cache: some ContractCache<String, String>) async throws {
     #expect(throws: StoreError.self) { try cache.value(forKey: "key") }
     let loaded = try await cache.value(forKey: "key") { "anew" }
     #expect(loaded == "anew")
@@ -250,7 +250,7 @@ struct UnreadableValueTests {
     #expect(try cache.value(forKey: "other") == "sound")
   }
 
-  private func checkHealing(_ cache: some Loading<String, String>) async throws {
+  private func checkHealing(_ cache: some ContractCache<String, String>) async throws {
     let isCorrupt = { (error: any Error) -> Bool in
       if case .corrupt? = error as? StoreError { true } else { false }
     }

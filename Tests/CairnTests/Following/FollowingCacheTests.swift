@@ -117,7 +117,7 @@ struct FollowingCacheTests {
         try late.catchUp()
         lateModel = model
       case 56:
-        try writer.trim(toCount: 60)
+        try writer.trim(.toCount(60))
         model = model.filter { (try? writer.contains($0.key)) == true }
       default: scene.disk.background.runAll()
       }
@@ -216,12 +216,12 @@ struct FollowingCacheTests {
     try await writer.setValue("1", forKey: "a")
     #expect(try follower.value(forKey: "a") == "1")
     #expect(try manual.value(forKey: "a") == nil)
-    try manual.catchUp()
+    try await manual.catchUp()
     #expect(try manual.value(forKey: "a") == "1")
     #expect(manual.memory == nil)
     #expect(follower.name == "plain")
     // The writer follows nothing.
-    try writer.catchUp()
+    try await writer.catchUp()
     try await writer.close()
   }
 }

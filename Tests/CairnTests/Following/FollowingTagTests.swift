@@ -39,6 +39,5 @@ struct FollowingTagTests {
     #expect(try !cache.contains(key))
     #expect(try cache.info(forKey: key) == nil)
     #expect(try cache.entry(forKey: key) == nil)
-    #expect(try cache.lookUp(key) == .absent)
   }
 }

@@ -18,7 +18,7 @@ struct ConditionalLoadTests {
   }
 
   private func info(
-    _ cache: some Loading<String, String>, _ key: String = "a"
+    _ cache: some ContractCache<String, String>, _ key: String = "a"
   ) throws -> CacheEntryInfo? {
     try cache.info(forKey: key)
   }
@@ -33,9 +33,9 @@ struct ConditionalLoadTests {
   }
 
   private func removeByChoice(
-    _ subject: LoadSubject, _ cache: some Loading<String, String>
+    _ subject: LoadSubject, _ cache: some ContractCache<String, String>
   ) async throws {
-    try await cache.setValue("1", forKey: "a", options: .lifetime(.seconds(60)))
+    try cache.setValue("1", forKey: "a", options: .lifetime(.seconds(60)))
     let gate = Gate()
     let given = try await cache.loaded(forKey: "a", policy: nil) { _ in
       await gate.wait()
@@ -43,7 +43,7 @@ struct ConditionalLoadTests {
     }
     #expect(given?.value == "1")
     await eventually { gate.arrivedCount == 1 }
-    try await cache.remove { key, _ in key == "a" }
+    try cache.remove { key, _ in key == "a" }
     #expect(subject.loads.cancelledCount == 1)
     gate.open()
     await eventually { subject.loads.outdatedCount == 1 }
@@ -55,10 +55,10 @@ struct ConditionalLoadTests {
   ///
   /// - Parameter result: the result of the other load, after the change.
   /// - Returns: the value that the other load sees.
-  private func change<Cache: Loading<String, String>>(
+  private func change<Cache: ContractCache<String, String>>(
     _ cache: Cache, _ result: LoadResult<String>, _ body: @escaping @Sendable (Cache) -> Void
   ) async throws -> String? {
-    try await cache.setValue("old", forKey: "a", options: .lifetime(.seconds(60)))
+    try cache.setValue("old", forKey: "a", options: .lifetime(.seconds(60)))
     let gates = (Gate(), Gate())
     let priors = Record<String?>()
     _ = try await cache.loaded(forKey: "a", policy: nil) { _ in
@@ -209,12 +209,12 @@ struct ConditionalLoadTests {
   }
 
   private func set(
-    _ value: String, _ cache: some Loading<String, String>, lifetime: Lifetime
+    _ value: String, _ cache: some ContractCache<String, String>, lifetime: Lifetime
   ) async throws {
-    try await cache.setValue(value, forKey: "a", options: .lifetime(lifetime))
+    try cache.setValue(value, forKey: "a", options: .lifetime(lifetime))
   }
 
-  private func remove(_ cache: some Loading<String, String>) async throws {
+  private func remove(_ cache: some ContractCache<String, String>) async throws {
     try await cache.removeValue(forKey: "a")
   }
 

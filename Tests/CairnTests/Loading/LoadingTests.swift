@@ -226,7 +226,7 @@ struct LoadingTests {
       try await cache.value(forKey: number) {
         cache[-number] = number
         _ = cache.contains(number)
-        cache.trim(toCount: 90)
+        cache.trim(.toCount(90))
         return number == 0 ? 1 : try await factorial(number - 1) * number
       }
     }

@@ -84,7 +84,7 @@ struct UnheardLoadTests {
     let subject = try scene.cache(kind, .with { $0.refreshAhead = 0 })
     #expect(try await subject.ask(origin)?.value == "1")
     func end() async throws -> Timestamp? {
-      func end(_ cache: some Loading<String, String>) throws -> Timestamp? {
+      func end(_ cache: some ContractCache<String, String>) throws -> Timestamp? {
         try cache.info(forKey: "a")?.expires
       }
       return try end(subject.cache)

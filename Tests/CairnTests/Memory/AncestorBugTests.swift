@@ -63,7 +63,7 @@ struct AncestorBugTests {
     #expect(cache.keys() == [] && cache.entries().isEmpty)
     #expect((0..<100).allSatisfy { !cache.contains($0) })
     scene.clock.advance(by: .seconds(10))
-    #expect(cache.removeExpired() == RemovalSummary())
+    #expect(cache.trim(.expired) == RemovalSummary())
     #expect(cache.audit() == [])
   }
 
@@ -74,10 +74,10 @@ struct AncestorBugTests {
       for round in 0..<300 {
         for key in 0..<20 { cache.setValue(round, forKey: thread * 20 + key, options: .cost(3)) }
         switch (round + thread) % 4 {
-        case 0: cache.trim(toCount: 30)
-        case 1: cache.trim(toCost: 60, order: .largestFirst)
-        case 2: cache.trim(olderThan: .seconds(1))
-        default: cache.removeExpired()
+        case 0: cache.trim(.toCount(30))
+        case 1: cache.trim(.toBytes(60, order: .largestFirst))
+        case 2: cache.trim(.unused(for: .seconds(1)))
+        default: cache.trim(.expired)
         }
       }
     }
@@ -99,7 +99,7 @@ struct AncestorBugTests {
       cache.setValue(4, forKey: 4, options: .cost(limit + 1))
       #expect(!cache.contains(4) && cache.count() == 2)
     }
-    #expect(cache.trim(toCost: limit / 2) == RemovalSummary(count: 1, cost: limit / 2))
+    #expect(cache.trim(.toBytes(limit / 2)) == RemovalSummary(count: 1, cost: limit / 2))
     cache.countLimit = limit
     #expect(cache.countLimit == (limit == .max ? nil : limit))
   }
@@ -110,7 +110,7 @@ struct AncestorBugTests {
     for key in 0..<5 { cache.setValue(key, forKey: key, options: .cost(.max)) }
     cache.setValue(5, forKey: 5, options: .cost(7))
     #expect(cache.totalCost() == .max)
-    #expect(cache.trim(toCount: 6) == RemovalSummary())
+    #expect(cache.trim(.toCount(6)) == RemovalSummary())
     for key in 0..<5 { cache.removeValue(forKey: key) }
     #expect(cache.totalCost() == 7)
     cache.setValue(5, forKey: 5, options: .cost(3))
@@ -139,7 +139,7 @@ struct AncestorBugTests {
     let cache: MemoryCache<String, Int> = scene.cache()
     cache.setValue(1, forKey: "a", lifetime: .seconds(1000))
     scene.clock.advance(by: .seconds(10))
-    #expect(cache.trim(olderThan: .seconds(5)).count == 1)
+    #expect(cache.trim(.unused(for: .seconds(5))).count == 1)
   }
 
   @Test("PINCache: a trim by date promised the access and used the creation")
@@ -150,8 +150,8 @@ struct AncestorBugTests {
     cache["new"] = 2
     _ = cache["old, used"]
     scene.clock.advance(by: .seconds(4))
-    #expect(cache.trim(olderThan: .seconds(5)) == RemovalSummary())
-    #expect(cache.trim(olderThan: .seconds(5), by: .write).count == 1)
+    #expect(cache.trim(.unused(for: .seconds(5))) == RemovalSummary())
+    #expect(cache.trim(.older(than: .seconds(5))).count == 1)
     #expect(cache.keys() == ["new"])
   }
 
@@ -178,7 +178,7 @@ struct AncestorBugTests {
       }
     }
     for key in 0..<10 { cache[key] = key }
-    cache.trim(toCount: 1)
+    cache.trim(.toCount(1))
     cache.removeAll()
     #expect(calls.load(ordering: .relaxed) > 20)
     #expect(cache.audit() == [])

@@ -88,13 +88,12 @@ struct MemoryConcurrencyTests {
         case 27:
           check(cache.takeValue(forKey: key), index, since: before)
           mine[index] = nil
-        case 28: cache.trim(toCount: random.below(Self.countLimit))
-        case 29: cache.trim(toCost: 1 + random.below(1500), order: .largestFirst)
+        case 28: cache.trim(.toCount(random.below(Self.countLimit)))
+        case 29: cache.trim(.toBytes(1 + random.below(1500), order: .largestFirst))
         case 30:
-          cache.trim(
-            olderThan: .milliseconds(1 + random.below(30)),
-            by: random.below(2) == 0 ? .access : .write)
-        case 31: cache.removeExpired()
+          let age = Duration.milliseconds(1 + random.below(30))
+          cache.trim(random.below(2) == 0 ? .unused(for: age) : .older(than: age))
+        case 31: cache.trim(.expired)
         case 32:
           let lifetime = random.below(60)
           cache.extendLifetime(forKey: key, to: .milliseconds(lifetime))
@@ -158,7 +157,7 @@ struct MemoryConcurrencyTests {
             cache[key] = Counted { ended.add(1, ordering: .relaxed) }
           case 4: cache[key] = nil
           case 5: if random.below(100) == 0 { cache.removeAll() }
-          case 6: if random.below(30) == 0 { cache.trim(toCount: 20) }
+          case 6: if random.below(30) == 0 { cache.trim(.toCount(20)) }
           default: _ = cache[key]
           }
         }

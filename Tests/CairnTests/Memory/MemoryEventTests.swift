@@ -32,7 +32,7 @@ struct MemoryEventTests {
     _ = cache["d"]
     cache.setValue(6, forKey: "c", lifetime: .seconds(0))
     cache["e"] = 7
-    cache.trim(toCount: 0)
+    cache.trim(.toCount(0))
     cache["f"] = 8
     cache.removeAll()
     #expect(
@@ -129,8 +129,8 @@ struct MemoryEventTests {
         if key < 5 { cache.setValue(0, forKey: key + 1) }
         if key == 5 {
           cache.removeValue(forKey: 1)
-          cache.trim(toCount: 3)
-          cache.removeExpired()
+          cache.trim(.toCount(3))
+          cache.trim(.expired)
           _ = cache.entries()
           _ = cache.statistics()
           for observation in observations.all { observation.cancel() }

@@ -139,9 +139,9 @@ struct MemoryExpiryTests {
         number, forKey: number, options: EntryOptions(cost: 1, lifetime: .seconds(1 + number % 10)))
     }
     cache.setValue(0, forKey: -1, options: .idleLimit(.seconds(2)))
-    #expect(cache.removeExpired() == RemovalSummary())
+    #expect(cache.trim(.expired) == RemovalSummary())
     scene.clock.advance(by: .seconds(3))
-    #expect(cache.removeExpired() == RemovalSummary(count: 301, cost: 300))
+    #expect(cache.trim(.expired) == RemovalSummary(count: 301, cost: 300))
     #expect(cache.count() == 700)
     #expect(cache.audit() == [])
   }
@@ -234,7 +234,7 @@ struct MemoryExpiryTests {
     cache.setValue(
       3, forKey: 3, options: EntryOptions(lifetime: .seconds(1), idleLimit: .seconds(1)))
     #expect(cache.contains(3))
-    cache.trim(olderThan: .seconds(5))
+    cache.trim(.unused(for: .seconds(5)))
     #expect(cache.audit() == [])
   }
 }

@@ -96,24 +96,12 @@ struct MemoryModelTests {
           key: key, value: step, cost: random.below(16), written: now, accessed: now,
           expires: random.below(3) == 0 ? now + Int64(random.below(50)) : nil,
           idle: random.below(3) == 0 ? Int64(random.below(30)) : nil)
-        let old = model.entries.first { $0.key == key }?.value
         model.set(entry)
         let options = EntryOptions(
           cost: entry.cost, lifetime: entry.expires.map { .milliseconds($0 - now) } ?? .standard,
           idleLimit: entry.idle.map { .milliseconds($0) })
-        if random.below(2) == 0 {
-          #expect(cache.updateValue(step, forKey: key, options: options) == old, TestSeed.comment)
-        } else {
-          cache.setValue(step, forKey: key, options: options)
-        }
-      case 7..<11: #expect(cache.value(forKey: key) == model.read(key, at: now))
-      case 11:
-        let found = cache.lookUp(key)
-        if let value = model.read(key, at: now) {
-          #expect(found == .found(value), TestSeed.comment)
-        } else {
-          #expect(found == .absent || found == .expired, TestSeed.comment)
-        }
+        cache.setValue(step, forKey: key, options: options)
+      case 7..<12: #expect(cache.value(forKey: key) == model.read(key, at: now))
       case 12:
         let value = model.entries.first { $0.key == key }?.value
         #expect(cache.contains(key) == (value != nil))
@@ -124,28 +112,28 @@ struct MemoryModelTests {
       case 14:
         let count = random.below(15)
         if random.below(2) == 0 {
-          cache.trim(toCount: count)
+          cache.trim(.toCount(count))
           model.trim(toCount: count)
         } else {
-          cache.trim(toCount: count, order: .largestFirst)
+          cache.trim(.toCount(count, order: .largestFirst))
           model.removeLargest { $0.entries.count > count }
         }
       case 15:
         let cost = 1 + random.below(80)
         if random.below(2) == 0 {
-          cache.trim(toCost: cost)
+          cache.trim(.toBytes(cost))
           model.trim(toCost: cost)
         } else {
-          cache.trim(toCost: cost, order: .largestFirst)
+          cache.trim(.toBytes(cost, order: .largestFirst))
           model.removeLargest { $0.totalCost > cost }
         }
       case 16:
         let age = Int64(1 + random.below(60))
         if random.below(2) == 0 {
-          cache.trim(olderThan: .milliseconds(age))
+          cache.trim(.unused(for: .milliseconds(age)))
           model.entries.removeAll { $0.accessed < now - age }
         } else {
-          cache.trim(olderThan: .milliseconds(age), by: .write)
+          cache.trim(.older(than: .milliseconds(age)))
           model.entries.removeAll { $0.written < now - age }
         }
       case 17:
@@ -160,7 +148,7 @@ struct MemoryModelTests {
         if random.below(10) == 0 {
           cleared += model.entries.map(\.value)
           // Expired entries that are still held are removed too, without separate reports.
-          cache.removeExpired()
+          cache.trim(.expired)
           cache.removeAll()
           model.entries = []
         } else {
@@ -188,7 +176,7 @@ struct MemoryModelTests {
       }
     }
     // Every inserted value was removed once or exists, even if it was not kept.
-    cache.removeExpired()
+    cache.trim(.expired)
     #expect(
       (gone.all + cleared + model.entries.map(\.value)).sorted() == inserted.all.sorted(),
       TestSeed.comment)

@@ -30,7 +30,7 @@ struct MemoryReleaseTests {
       cache[2] = witness(3)
       cache[3] = witness(4)
       cache[3] = nil
-      cache.trim(toCount: 0)
+      cache.trim(.toCount(0))
       cache[4] = witness(5)
       cache.removeAll()
       cache[5] = witness(6)
@@ -48,10 +48,10 @@ struct MemoryReleaseTests {
     let ended = Record<Int>()
     let cache: MemoryCache<Int, Witness> = scene.cache()
     for number in 0..<15 { cache[number] = Witness { ended.add(number) } }
-    if all { cache.removeAll() } else { cache.trim(toCount: 0) }
+    if all { cache.removeAll() } else { cache.trim(.toCount(0)) }
     #expect(ended.all.count == 15)
     for number in 0..<1000 { cache[number] = Witness { ended.add(number) } }
-    if all { cache.removeAll() } else { cache.trim(toCount: 0) }
+    if all { cache.removeAll() } else { cache.trim(.toCount(0)) }
     // The last group of a trim is small.
     #expect(ended.all.count < 15 + 64)
     scene.background.runAll()
@@ -69,7 +69,7 @@ struct MemoryReleaseTests {
     for number in 0..<100 { cache[number] = Witness { ended.add(number) } }
     cache[0] = Witness { ended.add(0) }
     cache[1] = nil
-    cache.trim(toCount: 50)
+    cache.trim(.toCount(50))
     scene.clock.advance(by: .seconds(1))
     _ = cache[99]
     cache.removeAll()

@@ -90,11 +90,11 @@ struct MemoryS3FIFOTests {
         pair.simulator.remove(key)
       case 33 where random.once(in: 3):
         let count = random.below(keyCount / 2)
-        pair.cache.trim(toCount: count)
+        pair.cache.trim(.toCount(count))
         pair.simulator.trim(toCount: count)
       case 34 where random.once(in: 3):
         let cost = 1 + random.below(300)
-        pair.cache.trim(toCost: cost)
+        pair.cache.trim(.toBytes(cost))
         pair.simulator.trim(toCost: cost)
       case 35 where countLimit != nil && random.once(in: 3):
         let limit = 1 + random.below(keyCount / 2)

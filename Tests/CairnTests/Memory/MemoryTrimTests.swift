@@ -19,9 +19,9 @@ struct MemoryTrimTests {
   @Test("A trim to a number removes the least recently used entries")
   func count() {
     let cache = filled()
-    #expect(cache.trim(toCount: 7) == RemovalSummary(count: 3, cost: 10 + 80 + 50))
+    #expect(cache.trim(.toCount(7)) == RemovalSummary(count: 3, cost: 10 + 80 + 50))
     #expect(cache.keys() == [9, 8, 7, 6, 5, 4, 3])
-    #expect(cache.trim(toCount: 7) == RemovalSummary())
+    #expect(cache.trim(.toCount(7)) == RemovalSummary())
     #expect(cache.statistics().trimEvictionCount == 3)
   }
 
@@ -29,23 +29,23 @@ struct MemoryTrimTests {
   func cost() {
     let cache = filled()
     #expect(cache.totalCost() == 550)
-    #expect(cache.trim(toCost: 460) == RemovalSummary(count: 2, cost: 90))
-    #expect(cache.trim(toCost: 459) == RemovalSummary(count: 1, cost: 50))
+    #expect(cache.trim(.toBytes(460)) == RemovalSummary(count: 2, cost: 90))
+    #expect(cache.trim(.toBytes(459)) == RemovalSummary(count: 1, cost: 50))
   }
 
   @Test("The largest first; among equals, the least recently used")
   func largestFirst() {
     let cache = filled()
-    cache.trim(toCost: 380, order: .largestFirst)
+    cache.trim(.toBytes(380, order: .largestFirst))
     // Costs: 0: 10, 1: 80, 2: 50, 3: 20, 4: 90, 5: 60, 6: 30, 7: 100, 8: 70, 9: 40.
     #expect(cache.keys() == [9, 8, 6, 5, 3, 2, 1, 0])
     #expect(cache.totalCost() == 360)
-    cache.trim(toCount: 6, order: .largestFirst)
+    cache.trim(.toCount(6, order: .largestFirst))
     #expect(cache.keys() == [9, 6, 5, 3, 2, 0])
     let equal: MemoryCache<Int, Int> = scene.cache()
     for number in 0..<6 { equal.setValue(number, forKey: number, options: .cost(5)) }
     _ = equal[0]
-    equal.trim(toCount: 4, order: .largestFirst)
+    equal.trim(.toCount(4, order: .largestFirst))
     #expect(equal.keys() == [0, 5, 4, 3])
     #expect(cache.audit() == [] && equal.audit() == [])
   }
@@ -55,13 +55,13 @@ struct MemoryTrimTests {
     let cache = filled()
     cache.setValue(0, forKey: 100, options: .cost(0))
     switch way {
-    case 0: cache.trim(toCount: 0)
-    case 1: cache.trim(toCount: -3)
-    case 2: cache.trim(toCost: 0)
-    case 3: cache.trim(toCost: 0, order: .largestFirst)
-    case 4: cache.trim(olderThan: .zero)
-    case 5: cache.trim(olderThan: .seconds(-9), by: .write)
-    default: cache.trim(toCount: .min, order: .largestFirst)
+    case 0: cache.trim(.toCount(0))
+    case 1: cache.trim(.toCount(-3))
+    case 2: cache.trim(.toBytes(0))
+    case 3: cache.trim(.toBytes(0, order: .largestFirst))
+    case 4: cache.trim(.unused(for: .zero))
+    case 5: cache.trim(.older(than: .seconds(-9)))
+    default: cache.trim(.toCount(.min, order: .largestFirst))
     }
     #expect(cache.keys() == [])
     #expect(cache.totalCost() == 0)
@@ -73,15 +73,15 @@ struct MemoryTrimTests {
     let cache = filled()
     _ = cache[0]
     // Key 0 was used now, key n was written 10 - n seconds ago.
-    #expect(cache.trim(olderThan: .seconds(8)) == RemovalSummary(count: 1, cost: 80))
+    #expect(cache.trim(.unused(for: .seconds(8))) == RemovalSummary(count: 1, cost: 80))
     #expect(
-      cache.trim(olderThan: .seconds(8), by: .write) == RemovalSummary(count: 1, cost: 10))
+      cache.trim(.older(than: .seconds(8))) == RemovalSummary(count: 1, cost: 10))
     #expect(cache.keys() == [9, 8, 7, 6, 5, 4, 3, 2])
-    #expect(cache.trim(olderThan: .seconds(Int64.max)) == RemovalSummary())
+    #expect(cache.trim(.unused(for: .seconds(Int64.max))) == RemovalSummary())
     for number in 0..<3000 { cache[number] = number }
     scene.clock.advance(by: .seconds(2))
     cache[77] = 0
-    #expect(cache.trim(olderThan: .seconds(1)).count == 2999)
+    #expect(cache.trim(.unused(for: .seconds(1))).count == 2999)
     #expect(cache.keys() == [77])
   }
 
@@ -91,9 +91,9 @@ struct MemoryTrimTests {
     for number in 0..<5000 { cache.setValue(number, forKey: number, options: .cost(1)) }
     // S3-FIFO spares entries that were used twice.
     for number in 0..<200 { _ = cache[number % 100] }
-    #expect(cache.trim(toCount: 1000).count == 4000)
+    #expect(cache.trim(.toCount(1000)).count == 4000)
     for number in 0..<100 { #expect(cache.contains(number)) }
-    #expect(cache.trim(toCost: 10, order: .largestFirst).count == 990)
+    #expect(cache.trim(.toBytes(10, order: .largestFirst)).count == 990)
     #expect(cache.audit() == [])
   }
 

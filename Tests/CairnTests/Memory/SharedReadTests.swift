@@ -107,7 +107,7 @@ struct SharedReadTests {
     // A hit of one thread moves its entry and takes the mark.
     _ = cache[257]
     #expect(cache.keys().first == 257)
-    cache.trim(toCount: 1)
+    cache.trim(.toCount(1))
     #expect(cache.count() == 1 && cache.audit() == [])
   }
 

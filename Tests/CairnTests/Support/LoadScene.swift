@@ -71,7 +71,7 @@ final class LoadScene: Sendable {
 
 /// A cache of any kind, with what a test inspects in addition to its interface.
 struct LoadSubject: Sendable {
-  let cache: any Loading<String, String>
+  let cache: any ContractCache<String, String>
   /// Whether any load is in progress.
   let isLoading: @Sendable () -> Bool
 
@@ -124,8 +124,8 @@ extension LoadSubject {
 
   /// Sets the value of "a" for 20 ms.
   func set(_ value: String) async throws {
-    func set(_ cache: some Loading<String, String>) async throws {
-      try await cache.setValue(value, forKey: "a", options: .lifetime(.milliseconds(20)))
+    func set(_ cache: some ContractCache<String, String>) async throws {
+      try cache.setValue(value, forKey: "a", options: .lifetime(.milliseconds(20)))
     }
     try await set(cache)
   }

@@ -25,7 +25,6 @@ extension DiskCache<String, String> {
     #expect(try peekValue(forKey: key) == nil)
     #expect(try info(forKey: key) == nil)
     #expect(try metadata(forKey: key) == nil)
-    #expect(try lookUp(key) == .absent)
     #expect(try memory?.value(forKey: key) == nil)
     #expect(try memory?.contains(key) != true)
     #expect(try value(forKey: key) == nil)

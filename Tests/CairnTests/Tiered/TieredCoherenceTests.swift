@@ -36,7 +36,7 @@ struct TieredCoherenceTests {
     case 0: try cache.removeValue(forKey: "a")
     case 1: try cache.removeAll()
     case 2: _ = try cache.takeValue(forKey: "a")
-    case 3: try cache.trim(toCount: 0)
+    case 3: try cache.trim(.toCount(0))
     case 4: for next in ["b", "c", "d"] { try cache.setValue(2, forKey: next) }
     default: try cache.remove { _, _ in true }
     }
@@ -229,7 +229,7 @@ struct TieredCoherenceTests {
       case .removed(let key, _): if key < 10 { _ = try? cache.removeValue(forKey: key + 10) }
       default: break
       }
-      _ = try? cache.trim(toCount: 3)
+      _ = try? cache.trim(.toCount(3))
     }
     for key in 0..<6 { try cache.setValue(key, forKey: key) }
     try cache.removeAll()

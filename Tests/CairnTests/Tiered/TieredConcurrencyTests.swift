@@ -229,7 +229,7 @@ struct TieredConcurrencyTests {
             guard let entry = try cache.entry(forKey: key) else { return .sawNothing }
             return random.below(2) == 0 ? .saw(entry.info.version) : .sawValue(entry.value)
           }
-        case 20: cache.tier.trim(toCount: random.below(3))
+        case 20: cache.tier.trim(.toCount(random.below(3)))
         case 21: cache.tier.removeAll()
         case 22: cache.respond(to: MemoryPressure.allCases[random.below(3)])
         case 23:
@@ -244,7 +244,7 @@ struct TieredConcurrencyTests {
           }
         case 25:
           note {
-            _ = try cache.removeExpired(); return nil
+            _ = try cache.trim(.expired); return nil
           }
         case 26:
           note {
@@ -252,7 +252,7 @@ struct TieredConcurrencyTests {
           }
         case 27 where trial.count != nil:
           note {
-            try cache.trim(toCount: 3); return nil
+            try cache.trim(.toCount(3)); return nil
           }
         default: note { try cache.value(forKey: key).map { .sawValue($0) } ?? .sawNothing }
         }
@@ -407,14 +407,14 @@ struct TieredConcurrencyTests {
               options: EntryOptions(
                 cost: 3, lifetime: .milliseconds(random.below(30)),
                 idleLimit: random.below(2) == 0 ? .milliseconds(20) : nil))
-          case 4: try cache.extendLifetimes(forKeys: key..<key + 5, to: .milliseconds(50))
+          case 4: try cache.extendLifetime(forKey: key, to: .milliseconds(50))
           case 5: try cache.removeValues(forKeys: key..<key + 3)
-          case 6: try cache.trim(toCount: 50, order: .largestFirst)
-          case 7: try cache.trim(olderThan: .milliseconds(10))
+          case 6: try cache.trim(.toCount(50, order: .largestFirst))
+          case 7: try cache.trim(.unused(for: .milliseconds(10)))
           case 8: if random.below(10) == 0 { try cache.removeAll() }
           case 9: scene.advance(by: .milliseconds(random.below(4)))
           case 10: try cache.remove { key, info in key % 7 == 0 && info.cost < 5 }
-          case 11: cache.tier.trim(toCost: 30)
+          case 11: cache.tier.trim(.toBytes(30))
           default:
             for (offset, value) in try cache.values(forKeys: key..<key + 5).enumerated() {
               if let value, value / 1000 != key + offset {

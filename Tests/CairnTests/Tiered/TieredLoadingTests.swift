@@ -167,7 +167,7 @@ struct TieredLoadingTests {
     }
     let value = try await cache.value(forKey: "a") {
       try await cache.setValue(1, forKey: "b")
-      try await cache.trim(toCount: 10)
+      try await cache.trim(.toCount(10))
       return try await cache.value(forKey: "c") { try cache.value(forKey: "b")! + 1 } + 1
     }
     #expect(value == 3)

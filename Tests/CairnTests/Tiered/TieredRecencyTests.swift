@@ -43,11 +43,11 @@ struct TieredRecencyTests {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<600 { try cache.setValue(key, forKey: key) }
     for key in stride(from: 0, to: 600, by: 2) { _ = try cache.value(forKey: key) }
-    try cache.trim(toCount: 300)
+    try cache.trim(.toCount(300))
     #expect(try Set(cache.keys()) == Set(stride(from: 0, to: 600, by: 2)))
     _ = try cache.value(forKey: 4)
     _ = try cache.value(forKey: 2)
-    try cache.trim(toCost: try cache.totalCost() / 300 * 2)
+    try cache.trim(.toBytes(try cache.totalCost() / 300 * 2))
     #expect(try Set(cache.keys()) == [2, 4])
   }
 

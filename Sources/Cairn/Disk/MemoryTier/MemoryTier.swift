@@ -40,74 +40,40 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// The value of a key if it is in memory. Does not count as an access.
-  public func value(forKey key: Key) throws(StoreError) -> Value? {
+  package func value(forKey key: Key) throws(StoreError) -> Value? {
     try cache.peekCurrentValue(ofKey: cache.tierKey(key))
   }
 
   /// Whether the value of a key is in memory. Does not count as an access.
-  public func contains(_ key: Key) throws(StoreError) -> Bool {
+  package func contains(_ key: Key) throws(StoreError) -> Bool {
     try value(forKey: key) != nil
   }
 
   /// Information about a key whose value is in memory. Does not count as an access.
-  public func info(forKey key: Key) throws(StoreError) -> CacheEntryInfo? {
+  package func info(forKey key: Key) throws(StoreError) -> CacheEntryInfo? {
     if try value(forKey: key) == nil { return nil }
     return held.info(forKey: try cache.tierKey(key))
   }
 
   /// The keys in memory. The last to be evicted comes first.
-  public func keys() -> [Key] { held.keys().map(\.key) }
+  package func keys() -> [Key] { held.keys().map(\.key) }
 
   /// Drops every entry from memory. Entries on disk stay.
   public func removeAll() { held.removeAll(cause: .evicted(.trim)) }
 
   /// Calls `body` with every later event of the tier. See `MemoryCache.observe`.
   @discardableResult
-  public func observe(
+  package func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void
   ) -> CacheObservation {
     held.observe { event, value in body(event.mapKey(\.key), value?.value) }
   }
-}
 
-// Entries that these methods drop stay on disk.
-extension MemoryTier: Trimming {
-  /// Drops entries from memory until at most `count` are left. Entries on disk stay. See
-  /// `MemoryCache.trim(toCount:order:)`.
+  /// Drops entries from memory. Entries on disk stay. See `MemoryCache.trim(_:)`.
   ///
   /// - Returns: a summary of the dropped entries.
-  /// - Complexity: the same as for `MemoryCache`.
   @discardableResult
-  public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
-    held.trim(toCount: count, order: order)
-  }
-
-  /// Drops entries from memory until their total cost is at most `cost`. Entries on disk stay. See
-  /// `MemoryCache.trim(toCost:order:)`.
-  ///
-  /// - Returns: a summary of the dropped entries.
-  /// - Complexity: the same as for `MemoryCache`.
-  @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
-    held.trim(toCost: cost, order: order)
-  }
-
-  /// Drops entries from memory whose last access (with `.write`, whose write) was more than `age`
-  /// ago. Entries on disk stay.
-  ///
-  /// - Returns: a summary of the dropped entries.
-  /// - Complexity: O(n) for n entries in memory.
-  @discardableResult
-  public func trim(olderThan age: Duration, by basis: AgeBasis) -> RemovalSummary {
-    held.trim(olderThan: age, by: basis)
-  }
-
-  /// Drops expired entries from memory. No read finds them.
-  ///
-  /// - Returns: a summary of the dropped entries.
-  /// - Complexity: O(1), plus O(log n) for each dropped entry.
-  @discardableResult
-  public func removeExpired() -> RemovalSummary { held.removeExpired() }
+  public func trim(_ trim: Trim) -> RemovalSummary { held.trim(trim) }
 }
 
 extension CacheEvent {

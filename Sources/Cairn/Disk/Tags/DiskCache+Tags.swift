@@ -198,20 +198,6 @@ extension DiskCache {
     return record
   }
 
-  /// Whether a key has an entry on disk that a mark hides.
-  func hasHidden(_ key: Key) throws(StoreError) -> Bool {
-    if !marks.isActive { return false }
-    return try keyCoder.encode(key) { (key) throws(StoreError) in
-      var isThere = false
-      let record = try unhidden { () throws(StoreError) in
-        let record = try readingPinnedEntry(forKey: key, part: .head, isAccess: false)
-        isThere = record != nil
-        return record
-      }
-      return isThere && record == nil
-    }
-  }
-
   /// Removes the entry of a key if a mark hides it, so that a write finds what a read would find.
   ///
   /// - Returns: the tags and the version of the remaining entry, or `nil` if there is no entry or

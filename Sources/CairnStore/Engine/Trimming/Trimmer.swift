@@ -1,14 +1,5 @@
 internal import Synchronization
 
-/// A removal of many entries.
-package enum Trim: Sendable {
-  case toCount(Int, TrimOrder)
-  case toBytes(Int, TrimOrder)
-  case toFreeDiskSpace(Int)
-  case olderThan(Duration, AgeBasis)
-  case expired
-}
-
 /// Trims: removals of many entries by count, size, age, deadline, free space or predicate.
 @usableFromInline
 package final class Trimmer: Sendable {
@@ -49,7 +40,8 @@ package final class Trimmer: Sendable {
       var begun = try remover.begin(.evicted(.freeDiskSpace), sparesRead: true)
       while try makeFreeSpace(floor, in: &begun) {}
       removal = begun
-    case .olderThan(let age, let basis): removal = try self.trim(olderThan: age, by: basis)
+    case .unused(let age): removal = try trimUnused(for: age)
+    case .older(let age): removal = try trimOlder(than: age)
     case .expired:
       var begun = try remover.begin(.expired, sparesRead: true)
       try removeExpired(in: &begun)
@@ -212,34 +204,36 @@ package final class Trimmer: Sendable {
 
   // MARK: By age
 
-  private func trim(olderThan age: Duration, by basis: AgeBasis) throws(StoreError) -> Removal {
-    var removal = try remover.begin(.evicted(.trim), sparesRead: basis == .access)
+  private func trimUnused(for age: Duration) throws(StoreError) -> Removal {
+    var removal = try remover.begin(.evicted(.trim), sparesRead: true)
+    let times = lookup.index.recency.times
+    // A read may have left an entry its stamp.
+    let slack = age > .zero ? lookup.index.recency.slack : .zero
+    let oldest = removal.now.advanced(by: .zero - max(.zero, age)).advanced(by: .zero - slack)
+    var entries: [IndexEntry] = []
+    try remover.removeShardByShard(in: &removal) { (shard, _) throws(StoreError) in
+      try lookup.index.copyEntries(ofShard: shard, into: &entries)
+      return entries.filter { times.time(of: $0.tick) < oldest }
+        .map { RemovalCandidate($0, inShard: shard, rank: $0.tick) }
+    }
+    return removal
+  }
+
+  private func trimOlder(than age: Duration) throws(StoreError) -> Removal {
+    var removal = try remover.begin(.evicted(.trim), sparesRead: false)
     let oldest = removal.now.advanced(by: .zero - max(.zero, age))
-    switch basis {
-    case .access:
-      let times = lookup.index.recency.times
-      // A read may have left an entry its stamp.
-      let oldest = age > .zero ? oldest.advanced(by: .zero - lookup.index.recency.slack) : oldest
-      var entries: [IndexEntry] = []
-      try remover.removeShardByShard(in: &removal) { (shard, _) throws(StoreError) in
-        try lookup.index.copyEntries(ofShard: shard, into: &entries)
-        return entries.filter { times.time(of: $0.tick) < oldest }
-          .map { RemovalCandidate($0, inShard: shard, rank: $0.tick) }
-      }
-    case .write:
-      try remover.removeShardByShard(in: &removal) { (shard, removal) throws(StoreError) in
-        var victims: [RemovalCandidate] = []
-        // No record is older than its segment.
-        try remover.forEachHead(inShard: shard, in: &removal, where: { $0.created < oldest }) {
-          entry, found in
-          if found.record.segment.written(found.record.header) < oldest {
-            let sequence = found.record.sequence
-            victims.append(
-              RemovalCandidate(entry, inShard: shard, rank: sequence, sequence: sequence))
-          }
+    try remover.removeShardByShard(in: &removal) { (shard, removal) throws(StoreError) in
+      var victims: [RemovalCandidate] = []
+      // No record is older than its segment.
+      try remover.forEachHead(inShard: shard, in: &removal, where: { $0.created < oldest }) {
+        entry, found in
+        if found.record.segment.written(found.record.header) < oldest {
+          let sequence = found.record.sequence
+          victims.append(
+            RemovalCandidate(entry, inShard: shard, rank: sequence, sequence: sequence))
         }
-        return victims
       }
+      return victims
     }
     return removal
   }

@@ -52,7 +52,7 @@ struct ClosingCheckpointTests {
     try scene.session { store in
       #expect(try store.keysByRecency().last == Array("key0".utf8))
       #expect(try store.statistics().recovery.source == .checkpoint)
-      try store.trim(toCount: 1)
+      try store.trim(.toCount(1))
       #expect(try store.contains("key0"))
     }
     #expect(try Store.verify(path: scene.directory.store).errors == [])

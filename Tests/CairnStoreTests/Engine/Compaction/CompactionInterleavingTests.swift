@@ -119,7 +119,7 @@ struct CompactionInterleavingTests {
       pause: { _ in
         // Some of the entries have been moved.
         clock.advance(by: .seconds(10))
-        guard let store = held.withLock({ $0 }), let summary = try? store.removeExpired() else {
+        guard let store = held.withLock({ $0 }), let summary = try? store.trim(.expired) else {
           return
         }
         removed.withLock { $0.append(summary.count) }
@@ -143,10 +143,10 @@ struct CompactionInterleavingTests {
     held.withLock { $0 = nil }
     #expect(removed.withLock { $0 } == [1])
     clock.advance(by: .seconds(200))
-    #expect(try store.removeExpired().count == 1)
+    #expect(try store.trim(.expired).count == 1)
     #expect(try store.statistics().indexedKeyCount == store.count())
     clock.advance(by: .seconds(1000))
-    #expect(try store.removeExpired().count == 1)
+    #expect(try store.trim(.expired).count == 1)
     #expect(try store.statistics().indexedKeyCount == 896)
     #expect(try store.auditUsage() == [])
   }

@@ -115,12 +115,12 @@ final class CompactionTests: StoreSuite {
     try store.compact()
     let copy = directory("copy")
     try Image(of: directory.store).write(to: copy)
-    try store.trim(toCount: 101)
+    try store.trim(.toCount(101))
     // The odd keys were written first. Of these, only the one that was read stays.
     for number in stride(from: 0, to: 200, by: 2) { #expect(try store.contains("key\(number)")) }
     #expect(try store.contains("key1"))
     let opened = try Store(copy, .small(clock: clock))
-    try opened.trim(toCount: 100)
+    try opened.trim(.toCount(100))
     for number in stride(from: 0, to: 200, by: 2) { #expect(try opened.contains("key\(number)")) }
     try opened.close()
     try store.close()

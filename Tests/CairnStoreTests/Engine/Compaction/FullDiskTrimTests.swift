@@ -70,7 +70,7 @@ struct FullDiskTrimTests {
       try store.setValue(value, forKey: "key\(number)", durability: .process)
     }
     try disk.fill()
-    try store.trim(toCount: count)
+    try store.trim(.toCount(count))
     try store.compact()
     // The segments that follow are allocated in full, with 1 MiB.
     #expect(try store.statistics().allocatedByteCount < 2 * count * value.count + 1280 << 10)
@@ -92,7 +92,7 @@ struct FullDiskTrimTests {
     for number in stride(from: 0, to: count, by: 2) {
       _ = try store.value(forKey: "key\(number)")
     }
-    let removal = try store.trim(toCount: count / 2)
+    let removal = try store.trim(.toCount(count / 2))
     #expect(removal.count == count - count / 2)
     _ = try store.compact()
     #expect(try store.count() == count / 2)
@@ -181,7 +181,7 @@ struct FullDiskTrimTests {
     let store = try Store(path: disk.path + "/store", configuration: .quiet)
     let count = try store.count()
     #expect(count > 5000)
-    #expect(try store.trim(toCount: 10).count == count - 10)
+    #expect(try store.trim(.toCount(10)).count == count - 10)
     _ = try store.compact()
     let value = [UInt8](repeating: 2, count: 1000)
     for number in 0..<3000 {

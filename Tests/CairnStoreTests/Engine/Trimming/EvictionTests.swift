@@ -93,7 +93,7 @@ struct EvictionTests {
   @Test("A trim to zero leaves nothing")
   func trimToZero() throws {
     let store = try Store(directory.store, .small())
-    for trim in [{ try store.trim(toCount: 0) }, { try store.trim(toBytes: 0) }] {
+    for trim in [{ try store.trim(.toCount(0)) }, { try store.trim(.toBytes(0)) }] {
       for number in 0..<100 { try store.setValue("v", forKey: "key\(number)") }
       #expect(try trim().count == 100)
       #expect(try store.count() == 0)

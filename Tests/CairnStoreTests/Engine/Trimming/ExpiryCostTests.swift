@@ -33,21 +33,21 @@ final class ExpiryCostTests: StoreSuite {
         "value \(number)", forKey: "\(number)",
         lifetime: .seconds(isShort ? 10 : 100 + number % 1000))
     }
-    try expect(0, reads: 0) { try store.removeExpired().count }
+    try expect(0, reads: 0) { try store.trim(.expired).count }
     clock.advance(by: .seconds(11))
     try expect(keyCount - 25, reads: 0) { try store.count() }
     // Each entry is read for its key, and once more when it is removed.
-    try expect(25, reads: 75) { try store.removeExpired().count }
-    try expect(0, reads: 0) { try store.removeExpired().count }
+    try expect(25, reads: 75) { try store.trim(.expired).count }
+    try expect(0, reads: 0) { try store.trim(.expired).count }
     try expect(keyCount - 25, reads: 0) { try store.count() }
     // Entries written to a segment in which nothing is due yet are found.
     try store.setValue("v", forKey: "new", lifetime: .seconds(1))
     clock.advance(by: .seconds(1))
-    try expect(1, reads: 3) { try store.removeExpired().count }
+    try expect(1, reads: 3) { try store.trim(.expired).count }
     #expect(try store.statistics().indexedKeyCount == keyCount - 25)
     clock.advance(by: .seconds(2000))
     try expect(0, reads: 0) { try store.count() }
-    #expect(try store.removeExpired().count == keyCount - 25)
+    #expect(try store.trim(.expired).count == keyCount - 25)
   }
 
   @Test("A count reads only entries that expire at the moment of the count")
@@ -75,7 +75,7 @@ final class ExpiryCostTests: StoreSuite {
       clock.advance(by: .seconds(10))
       for number in 0..<100 { #expect(try store.value(forKey: "\(number)") != nil) }
       system.arm(nil)
-      #expect(try store.removeExpired().count == 0)
+      #expect(try store.trim(.expired).count == 0)
       if system.count(of: .read) > 0 { lookCount += 1 }
     }
     #expect(lookCount <= 4)
@@ -83,7 +83,7 @@ final class ExpiryCostTests: StoreSuite {
     #expect(try store.count() == 0)
     // They are already known to have expired.
     try expect(0, reads: 0) { try store.count() }
-    #expect(try store.removeExpired().count == 100)
+    #expect(try store.trim(.expired).count == 100)
   }
 
   @Test("An extended entry is checked when its first end has come, and again when it ends")
@@ -97,17 +97,17 @@ final class ExpiryCostTests: StoreSuite {
       for number in 0..<250 {
         #expect(try store.extendLifetime(forKey: "\(number)", to: .seconds(100)))
       }
-      try expect(0, reads: 0) { try store.removeExpired().count }
+      try expect(0, reads: 0) { try store.trim(.expired).count }
     }
     clock.advance(by: .seconds(11))
     #expect(try store.count() == 250)
     try expect(250, reads: 0) { try store.count() }
-    #expect(try store.removeExpired().count == 250)
+    #expect(try store.trim(.expired).count == 250)
     clock.advance(by: .seconds(70))
-    try expect(0, reads: 0) { try store.removeExpired().count }
+    try expect(0, reads: 0) { try store.trim(.expired).count }
     clock.advance(by: .seconds(20))
     try expect(0, reads: 0) { try store.count() }
-    #expect(try store.removeExpired().count == 250)
+    #expect(try store.trim(.expired).count == 250)
   }
 
   @Test(
@@ -133,21 +133,21 @@ final class ExpiryCostTests: StoreSuite {
     let store = try open(isKilled ? directory("killed") : nil)
     #expect(try store.statistics().segments.count > 10)
     // Nothing is due, so no shard of the index is needed.
-    try expect(0, reads: 0) { try store.removeExpired().count }
+    try expect(0, reads: 0) { try store.trim(.expired).count }
     try expect(5000 + shortCount, reads: 0) { try store.count() }
     clock.advance(by: .milliseconds(10_500))
     // Reads of the shards of a checkpoint, one or two segments, and the removed segment.
     try expect(4999 + shortCount, reads: 256 + 4) { try store.count() }
-    try expect(1, reads: 3) { try store.removeExpired().count }
+    try expect(1, reads: 3) { try store.trim(.expired).count }
     clock.advance(by: .seconds(25))
     try expect(4974 + shortCount, reads: 0) { try store.count() }
-    try expect(25, reads: 75) { try store.removeExpired().count }
+    try expect(25, reads: 75) { try store.trim(.expired).count }
     clock.advance(by: .seconds(1000))
-    #expect(try store.removeExpired().count == shortCount - 26)
+    #expect(try store.trim(.expired).count == shortCount - 26)
     #expect(try store.count() == 5000)
     clock.advance(by: .seconds(1_000_000))
     #expect(try store.count() == 0)
-    #expect(try store.removeExpired().count == 5000)
+    #expect(try store.trim(.expired).count == 5000)
     #expect(try store.auditUsage() == [])
   }
 
@@ -160,12 +160,12 @@ final class ExpiryCostTests: StoreSuite {
           "v", forKey: "\(number)", lifetime: .seconds(number % 100 == 0 ? 10 : 100_000))
       }
       clock.advance(by: .seconds(11))
-      #expect(try store.removeExpired().count == 20)
+      #expect(try store.trim(.expired).count == 20)
       try store.close()
     }
     let store = try open()
     try expect(1980, reads: 0) { try store.count() }
-    try expect(0, reads: 0) { try store.removeExpired().count }
+    try expect(0, reads: 0) { try store.trim(.expired).count }
     clock.advance(by: .seconds(100_000))
     #expect(try store.count() == 0)
   }
@@ -209,7 +209,7 @@ final class ExpiryCostTests: StoreSuite {
     }
     clock.advance(by: .seconds(30))
     #expect(try store.count() == 1)
-    #expect(try store.removeExpired().count == 200)
+    #expect(try store.trim(.expired).count == 200)
   }
 
   @Test("The count is what reads find, and a removal leaves no expired entry")
@@ -255,9 +255,9 @@ final class ExpiryCostTests: StoreSuite {
         try Image(of: path).write(to: killed)
         path = killed
         store = try Store(path, .small(clock: clock), background: queue)
-      case 87: try store.trim(toCount: 100)
+      case 87: try store.trim(.toCount(100))
       case 88 where step % 5 == 0: try store.removeAll()
-      case 89..<92: try store.removeExpired()
+      case 89..<92: try store.trim(.expired)
       default:
         clock.advance(by: .milliseconds(Int.random(in: 0..<20_000, using: &generator)))
       }
@@ -265,7 +265,7 @@ final class ExpiryCostTests: StoreSuite {
       let found = try keys.count { try store.contains($0) }
       #expect(try store.count() == found, "step \(step); \(Seed.comment)")
       if step % 50 == 0 {
-        try store.removeExpired()
+        try store.trim(.expired)
         #expect(
           try store.statistics().indexedKeyCount == found, "step \(step); \(Seed.comment)")
       }

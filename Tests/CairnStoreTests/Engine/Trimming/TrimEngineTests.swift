@@ -22,7 +22,7 @@ final class TrimEngineTests: StoreSuite {
   func reopened(clean: Bool, access: StoreConfiguration.Access) throws {
     let store = try makeStore { $0.access = access }
     try fill(store, 500, byteCount: 300)
-    try store.trim(toCount: 200)
+    try store.trim(.toCount(200))
     try store.removeValues(forKeys: ["key400", "key401"])
     try store.remove { key, _ in key.byteCount == 6 && key.copied().last == UInt8(ascii: "9") }
     let contents = try store.contents()
@@ -42,9 +42,9 @@ final class TrimEngineTests: StoreSuite {
     let store = try makeStore(fileSystem: system)
     try fill(store, 300)
     let before = system.counts[.synchronizeData, default: 0]
-    #expect(try store.trim(toCount: 100, durability: .durable).count == 200)
+    #expect(try store.trim(.toCount(100), durability: .durable).count == 200)
     #expect(system.counts[.synchronizeData, default: 0] == before + 1)
-    #expect(try store.trim(toCount: 100, durability: .durable).count == 0)
+    #expect(try store.trim(.toCount(100), durability: .durable).count == 0)
     #expect(system.counts[.synchronizeData, default: 0] == before + 1)
   }
 
@@ -54,13 +54,14 @@ final class TrimEngineTests: StoreSuite {
     let store = try makeStore(fileSystem: system)
     try fill(store, 30)
     system.arm(.init(call: .synchronizeData, index: 0, errorNumber: EIO, isLasting: true))
-    guard case .durabilityUnknown = storeError({ try store.trim(toCount: 3, durability: .durable) })
+    guard
+      case .durabilityUnknown = storeError({ try store.trim(.toCount(3), durability: .durable) })
     else {
       Issue.record("no error")
       return
     }
     #expect(try store.count() == 3)
-    guard case .poisoned = storeError({ try store.trim(toCount: 1) }) else {
+    guard case .poisoned = storeError({ try store.trim(.toCount(1)) }) else {
       Issue.record("not poisoned")
       return
     }
@@ -87,11 +88,11 @@ final class TrimEngineTests: StoreSuite {
         "v", forKey: "key\(number)", lifetime: number == 5 ? .seconds(50) : .standard)
     }
     #expect(
-      try told { try store.trim(toCount: 8) } == [
+      try told { try store.trim(.toCount(8)) } == [
         event(0, .evicted(.trim)), event(1, .evicted(.trim)),
       ])
     let live = try store.statistics().liveByteCount
-    #expect(try told { try store.trim(toBytes: live - 1) } == [event(2, .evicted(.trim))])
+    #expect(try told { try store.trim(.toBytes(live - 1)) } == [event(2, .evicted(.trim))])
     #expect(
       try told { try store.removeValues(forKeys: ["key4", "key3"]) }
         == [event(4, .removed), event(3, .removed)])
@@ -100,14 +101,14 @@ final class TrimEngineTests: StoreSuite {
         == [event(6, .removed)])
     clock.advance(by: .seconds(50))
     #expect(
-      try told { try store.trim(toCount: 2) } == [event(5, .expired), event(7, .evicted(.trim))])
+      try told { try store.trim(.toCount(2)) } == [event(5, .expired), event(7, .evicted(.trim))])
     #expect(
-      Set(try told { try store.trim(olderThan: .seconds(10)) })
+      Set(try told { try store.trim(.unused(for: .seconds(10))) })
         == [event(8, .evicted(.trim)), event(9, .evicted(.trim))])
     let version = try store.setValue("v", forKey: "key", lifetime: .seconds(1))
     clock.advance(by: .seconds(1))
     #expect(
-      try told { try store.removeExpired() }
+      try told { try store.trim(.expired) }
         == [.entry(key: Array("key".utf8), version: version, cause: .expired)])
   }
 
@@ -128,7 +129,7 @@ final class TrimEngineTests: StoreSuite {
     place.withLock { $0 = store }
     defer { place.withLock { $0 = nil } }
     try fill(store, 100)
-    #expect(try store.trim(toCount: 10).count == 90)
+    #expect(try store.trim(.toCount(10)).count == 90)
     #expect(try store.contains("observer"))
   }
 
@@ -159,7 +160,7 @@ final class TrimEngineTests: StoreSuite {
   func rechecked() throws {
     // The first 64 are gone when the observer is called for the first.
     let (_, store) = try interrupting {
-      try $0.trim(toCount: 100).count
+      try $0.trim(.toCount(100)).count
     } by: { other in
       try other.setValue("new", forKey: "key150")
       _ = try other.value(forKey: "key151")
@@ -179,7 +180,7 @@ final class TrimEngineTests: StoreSuite {
   @Test("Largest first, a read does not save an entry; a write does")
   func recheckedLargest() throws {
     let (_, store) = try interrupting {
-      try $0.trim(toCount: 100, order: .largestFirst).count
+      try $0.trim(.toCount(100, order: .largestFirst)).count
     } by: { other in
       try other.setValue("", forKey: "key150")
       _ = try other.value(forKey: "key151")
@@ -192,7 +193,7 @@ final class TrimEngineTests: StoreSuite {
   @Test("After a removal of all in between, new entries are trimmed by their own recency")
   func removeAllMeanwhile() throws {
     let (_, store) = try interrupting {
-      try $0.trim(toCount: 10).count
+      try $0.trim(.toCount(10)).count
     } by: { other in
       try other.removeAll()
       for number in 0..<100 { try other.setValue("new", forKey: "key\(number)") }
@@ -212,12 +213,12 @@ final class TrimEngineTests: StoreSuite {
         defer { isDone.store(true, ordering: .relaxed) }
         for round in 0..<rounds {
           switch round % 6 {
-          case 0: try store.trim(toCount: 150)
-          case 1: try store.trim(toBytes: 8000)
-          case 2: try store.trim(toCount: 100, order: .largestFirst)
-          case 3: try store.removeExpired()
+          case 0: try store.trim(.toCount(150))
+          case 1: try store.trim(.toBytes(8000))
+          case 2: try store.trim(.toCount(100, order: .largestFirst))
+          case 3: try store.trim(.expired)
           case 4: try store.remove { key, info in info.valueByteCount > 50 && key.byteCount == 6 }
-          default: try store.trim(olderThan: .zero)
+          default: try store.trim(.unused(for: .zero))
           }
         }
       case 1:
@@ -267,14 +268,13 @@ final class TrimEngineTests: StoreSuite {
       while storeError({ try store.setValue(value, forKey: "\(count)") }) == nil { count += 1 }
     }
     #expect(count > 12)
-    let summary = try store.trim(
-      toCount: count - 11, durability: durable ? .durable : .process)
+    let summary = try store.trim(.toCount(count - 11), durability: durable ? .durable : .process)
     #expect(summary.count == 12)
     #expect(try store.removeValues(forKeys: ["11", "12"]) == 2)
     #expect(try store.count() == count - 13)
     // Removals work until the reserve is used up. Removed entries stay removed.
     let error = storeError {
-      while try store.count() > 1 { try store.trim(toCount: 1) }
+      while try store.count() > 1 { try store.trim(.toCount(1)) }
     }
     if let error {
       guard case .noSpace = error else {
@@ -305,7 +305,7 @@ final class TrimEngineTests: StoreSuite {
     let bytes = try #require(image.files[name])
     try overwriteFile(path, [bytes[head] ^ 1], at: head)
     try overwriteFile(path, [bytes[value] ^ 1], at: value)
-    let summary = try store.trim(toCount: 10)
+    let summary = try store.trim(.toCount(10))
     #expect(summary.count == 10)
     #expect(summary.damagedCount == 1)
     #expect(try store.statistics().indexedKeyCount == 10)
@@ -313,11 +313,11 @@ final class TrimEngineTests: StoreSuite {
     #expect(!(try store.contains("key4")))
     #expect(!(try store.contains("key10")))
     #expect(try store.contains("key11"))
-    #expect(try store.trim(toCount: 9, order: .largestFirst).damagedCount == 1)
+    #expect(try store.trim(.toCount(9, order: .largestFirst)).damagedCount == 1)
     #expect(!(try store.contains("key11")))
     #expect(try store.remove { _, _ in false }.damagedCount == 1)
     clock.advance(by: .seconds(5))
-    #expect(try store.trim(olderThan: .zero, by: .write).damagedCount == 1)
+    #expect(try store.trim(.older(than: .zero)).damagedCount == 1)
     #expect(try store.statistics().indexedKeyCount == 1)
     // A caller that knows the key can remove it.
     #expect(try store.removeValues(forKeys: ["key2"]) == 1)

@@ -3,8 +3,8 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-@Suite("Writes that return the old value, and reads that are not accesses")
-struct ReplacedValueTests {
+@Suite("Taken values, and reads that are not accesses")
+struct TakenValueTests {
   let directory: TemporaryDirectory
   let clock = ManualClock()
   let store: Store
@@ -12,25 +12,6 @@ struct ReplacedValueTests {
   init() throws {
     directory = try TemporaryDirectory()
     store = try Store(directory.store, .small(durability: .process) { [clock] in $0.clock = clock })
-  }
-
-  @Test("A write returns the value that it replaced, and keeps none of its options")
-  func updateValue() throws {
-    #expect(try store.updateValue("1", forKey: "a") == nil)
-    #expect(try store.updateValue("2", forKey: "a", options: .lifetime(.seconds(10))) == [0x31])
-    #expect(try store.info(forKey: "a")?.expires != nil)
-    #expect(try store.updateValue("3", forKey: "a", durability: .durable) == [0x32])
-    #expect(try store.info(forKey: "a")?.expires == nil)
-    try store.setValue("4", forKey: "a", lifetime: .seconds(10))
-    clock.advance(by: .seconds(10))
-    #expect(try store.updateValue("", forKey: "a") == nil)
-    #expect(try store.updateValue("5", forKey: "a") == [])
-    #expect(
-      throws: StoreError.invalidKey(
-        reason: "it has 0 bytes; it must have 1 to 65535")
-    ) {
-      try store.updateValue("6", forKey: "")
-    }
   }
 
   @Test("A taken value is gone, and an expired value is not returned")
@@ -48,40 +29,33 @@ struct ReplacedValueTests {
 
   @Test("The async forms do the same")
   func asyncForms() async throws {
-    #expect(try await store.updateValue("1", forKey: "a") == nil)
-    #expect(
-      try await store.updateValue("2", forKey: "a", options: .cost(7), durability: .durable)
-        == [0x31])
-    #expect(try store.info(forKey: "a")?.cost == 7)
+    try await store.setValue("2", forKey: "a")
     #expect(try await store.takeValue(forKey: "a", durability: .durable) == [0x32])
     #expect(try await store.takeValue(forKey: "a") == nil)
     try await store.close()
-    await #expect(throws: StoreError.closed(path: directory.store)) {
-      try await store.updateValue("3", forKey: "a")
-    }
     await #expect(throws: StoreError.closed(path: directory.store)) {
       try await store.takeValue(forKey: "a")
     }
   }
 
-  @Test("When threads write and take a key at once, each value goes to one of them")
+  @Test("When threads write and take keys at once, each value goes to one of them")
   func threads() throws {
     let found = Mutex<[[UInt8]]>([])
     let threads = (0..<4).map { thread in
       Background { [store] in
         for step in 0..<200 {
-          let old =
-            step % 3 == 2
-            ? try store.takeValue(forKey: "a")
-            : try store.updateValue([UInt8(thread), UInt8(step)], forKey: "a")
-          if let old { found.withLock { $0.append(old) } }
+          try store.setValue([UInt8(thread), UInt8(step)], forKey: "\(thread) \(step)")
+          for other in 0..<4 {
+            let taken = try store.takeValue(forKey: "\(other) \(step)")
+            if let taken { found.withLock { $0.append(taken) } }
+          }
         }
       }
     }
     for thread in threads { #expect(thread.finishes(within: 60)) }
     var all = found.withLock { $0 }
-    if let last = try store.value(forKey: "a") { all.append(last) }
-    #expect(all.count == 4 * 134 && Set(all).count == all.count)
+    for key in try store.keys() { all += try store.takeValue(forKey: key).map { [$0] } ?? [] }
+    #expect(all.count == 4 * 200 && Set(all).count == all.count)
   }
 
   @Test("A peek leaves the order of use and the idle limit unchanged")
@@ -89,7 +63,7 @@ struct ReplacedValueTests {
     for key in ["a", "b", "c"] { try store.setValue(key, forKey: key) }
     #expect(try store.peekValue(forKey: "a") == [0x61] && store.peekValue(forKey: "d") == nil)
     _ = try store.value(forKey: "b")
-    try store.trim(toCount: 2)
+    try store.trim(.toCount(2))
     #expect(try !store.contains("a") && store.contains("b"))
     try store.setValue("v", forKey: "idle", options: .idleLimit(.seconds(100)))
     clock.advance(by: .seconds(60))
@@ -98,7 +72,7 @@ struct ReplacedValueTests {
     #expect(try store.peekValue(forKey: "idle") == nil)
   }
 
-  @Test("A damaged value is an error, neither replaced nor taken; a plain write heals it")
+  @Test("A damaged value is an error, not taken; a plain write heals it")
   func damage() throws {
     let scene = try StoreScene()
     let store = try scene.open()
@@ -106,7 +80,6 @@ struct ReplacedValueTests {
     try scene.damage("the key")
     let calls: [() throws -> [UInt8]?] = [
       { try store.peekValue(forKey: "the key") }, { try store.takeValue(forKey: "the key") },
-      { try store.updateValue("v", forKey: "the key") },
     ]
     for call in calls {
       #expect(#expect(throws: StoreError.self) { try call() }?.corruption != nil)
