@@ -33,9 +33,6 @@ public protocol Loading<Key, Value>: Caching {
     forKey key: Key, policy: LoadPolicy?,
     orLoad load: @escaping @Sendable (_ prior: PriorValue<Value>?) async throws -> LoadResult<Value>
   ) async throws -> Loaded<Value>?
-
-  /// Statistics of the loads so far.
-  var loadStatistics: LoadStatistics { get }
 }
 
 extension Loading {

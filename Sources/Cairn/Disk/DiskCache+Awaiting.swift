@@ -114,7 +114,7 @@ extension DiskCache {
   public nonisolated(nonsending) func removeValue(
     forKey key: Key, durability: Durability?
   ) async throws(StoreError) -> Bool {
-    try await finishing(.removal, of: key) { [self] (entered) throws(StoreError) in
+    try await finishing(.removal) { [self] (entered) throws(StoreError) in
       try enterRemovals(ofKeys: [key], durability: durability, &entered) > 0
     }
   }
@@ -130,7 +130,7 @@ extension DiskCache {
   public nonisolated(nonsending) func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability?
   ) async throws(StoreError) -> Bool {
-    try await finishing(.removal, of: key) { [self] (entered) throws(StoreError) in
+    try await finishing(.removal) { [self] (entered) throws(StoreError) in
       try enterRemoval(ofKey: key, expecting: version, durability: durability, &entered)
     }
   }
@@ -146,7 +146,7 @@ extension DiskCache {
   public nonisolated(nonsending) func takeValue(
     forKey key: Key
   ) async throws(StoreError) -> Value? {
-    try await finishing(.removal, of: key) { [self] (entered) throws(StoreError) in
+    try await finishing(.removal) { [self] (entered) throws(StoreError) in
       try enterTaking(ofKey: key, &entered)
     }
   }
@@ -213,7 +213,7 @@ extension DiskCache {
   public nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability?
   ) async throws(StoreError) -> Bool {
-    try await finishing(.write, of: key) { [self] (entered) throws(StoreError) in
+    try await finishing(.write) { [self] (entered) throws(StoreError) in
       try enterExtensions(ofKeys: [key], to: lifetime, durability: durability, &entered) > 0
     }
   }
@@ -338,7 +338,7 @@ extension DiskCache {
   nonisolated(nonsending) func finish(
     _ write: StartedWrite<CompareAndSetResult, StoreError>, of key: Key, _ began: CallStart
   ) async throws(StoreError) -> CompareAndSetResult {
-    defer { note(.write, of: key, since: began) }
+    defer { note(.write, since: began) }
     let result: CompareAndSetResult
     let pending: PendingWrite
     switch write {

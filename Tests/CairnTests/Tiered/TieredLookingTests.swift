@@ -17,7 +17,7 @@ struct TieredLookingTests {
     #expect(try !cache.tier.contains("a"))
     let statistics = try cache.statistics()
     #expect(statistics.hitCount == 0 && statistics.missCount == 0)
-    #expect(statistics.memory?.missCount == 0)
+    #expect(statistics["memory.misses"] == 0)
     _ = try (cache.lookUp("a"), cache.lookUp("b"))
     #expect(try cache.statistics().hitCount == 1 && cache.statistics().missCount == 1)
     #expect(try cache.tier.contains("a"))
