@@ -146,7 +146,7 @@ struct Worker {
     print(
       """
       operations \(progress.acknowledged), \(progress.writtenByteCount >> 20) MiB written, \
-      keys \(statistics.indexedKeyCount), live \(statistics.liveByteCount >> 20) MiB, \
+      keys \(statistics.count), live \(statistics.liveByteCount >> 20) MiB, \
       allocated \(statistics.allocatedByteCount >> 20) MiB in \(statistics.segmentCount) segments, \
       tombstones \(statistics.tombstoneCount)
       allocated beyond \(options.floorByteCount >> 20) MiB / live: \(rounded(ratio)) at the end, \

@@ -145,7 +145,7 @@ extension Situations {
         try own.close()
       } catch { return "own: \(error)" }
       memory.setValue(2, forKey: 2, lifetime: .milliseconds(1))
-      while memory.statistics().heldCount > 0 { usleep(1000) }
+      while memory.statistics().count > 0 { usleep(1000) }
       return nil
     }
     require(try cache.value(forKey: "key") == 1, "the child changed the value")

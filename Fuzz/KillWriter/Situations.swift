@@ -196,12 +196,12 @@ enum Situations {
     require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
     try store.setValue("value", forKey: "short", lifetime: .seconds(0))
     usleep(50_000)
-    let indexedKeyCount = try store.statistics().indexedKeyCount
+    let indexedKeyCount = try store.statistics().count
     limit.rlim_cur = usual
     require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
     require(indexedKeyCount == 2, "\(indexedKeyCount) keys are left without a thread")
     try store.maintain()
-    require(try store.statistics().indexedKeyCount == 1, "an expired key is left")
+    require(try store.statistics().count == 1, "an expired key is left")
     require(try store.value(forKey: "before") != nil, "a value is lost")
     try store.close()
   }

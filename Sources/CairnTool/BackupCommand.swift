@@ -27,25 +27,25 @@ enum BackupCommand {
           (
             "damagedValues",
             .array(
-              report.damagedValues.map {
-                .object($0.members + [JSON.member(key: report.keys[$0])])
+              report.damage.map {
+                .object($0.place.members + [JSON.member(key: $0.keys.first)])
               })
           ),
         ]).text)
     } else {
-      for value in report.damagedValues {
+      for value in report.damage {
         try console.tell(
-          "damaged: \(value)\(VerifyCommand.ofKey(report.keys[value]))", style: .error)
+          "damaged: \(value)\(VerifyCommand.ofKey(value.keys.first))", style: .error)
       }
       try console.tell(
         "copied \(DisplayText.count(report.entryCount, "entry", "entries")) in "
           + "\(DisplayText.count(report.segmentCount, "segment")), "
           + DisplayText.exactSize(report.byteCount))
     }
-    if !report.damagedValues.isEmpty {
+    if !report.damage.isEmpty {
       throw CommandFailure(
         .corrupt,
-        "\(DisplayText.count(report.damagedValues.count, "value")) damaged in the store too")
+        "\(DisplayText.count(report.damage.count, "value")) damaged in the store too")
     }
   }
 }

@@ -22,7 +22,7 @@ enum SalvageCommand {
       try console.print(json(report).text)
     } else {
       for loss in report.losses {
-        try console.tell("lost: \(loss)\(VerifyCommand.ofKey(loss.key))", style: .error)
+        try console.tell("lost: \(loss)\(VerifyCommand.ofKey(loss.keys.first))", style: .error)
       }
       let unlisted = report.lossCount - report.losses.count
       if unlisted > 0 {
@@ -87,13 +87,13 @@ enum SalvageCommand {
         .array(
           report.losses.map { loss in
             .object([
-              ("file", .string(loss.file)), ("offset", .integer(loss.range.lowerBound)),
-              ("end", .integer(loss.range.upperBound)), ("cause", .string(loss.cause.rawValue)),
-              JSON.member(key: loss.key),
+              ("file", .string(loss.place.file)), ("offset", .integer(loss.range.lowerBound)),
+              ("end", .integer(loss.range.upperBound)), ("cause", .string(loss.place.code)),
+              JSON.member(key: loss.keys.first),
             ])
           })
       ),
-      ("warnings", .array(report.warnings.map { .string($0.rawValue) })),
+      ("warnings", .array(report.kinds.map { .string($0.rawValue) })),
     ])
   }
 }

@@ -24,7 +24,7 @@ enum ScrubCommand {
   }
 
   private static func show(
-    _ report: ScrubReport, _ invocation: Invocation, on console: Console
+    _ report: CheckReport, _ invocation: Invocation, on console: Console
   ) throws {
     if invocation.has(.json) {
       try console.print(
@@ -37,7 +37,7 @@ enum ScrubCommand {
               report.damage.map { event in
                 .object(
                   event.place.members + [
-                    ("keyCount", .integer(event.keyCount)),
+                    ("keyCount", .integer(event.keyCount ?? event.keys.count)),
                     ("keys", .array(event.keys.map { .object([JSON.member(key: $0)]) })),
                   ])
               })
@@ -49,7 +49,7 @@ enum ScrubCommand {
     try judge(report)
   }
 
-  static func showLines(_ report: ScrubReport, on console: Console) throws {
+  static func showLines(_ report: CheckReport, on console: Console) throws {
     for event in report.damage.prefix(lineLimit) { try console.tell(line(event), style: .error) }
     let unlisted = report.damage.count - lineLimit
     if unlisted > 0 {
@@ -58,7 +58,7 @@ enum ScrubCommand {
     try console.tell(summary(report))
   }
 
-  static func judge(_ report: ScrubReport) throws {
+  static func judge(_ report: CheckReport) throws {
     if let first = report.damage.first {
       throw CommandFailure(
         .corrupt,
@@ -69,15 +69,15 @@ enum ScrubCommand {
 
   private static let lineLimit = 20
 
-  private static func line(_ event: DamageEvent) -> String {
+  private static func line(_ event: Damage) -> String {
     var line = event.place.description
     for key in event.keys { line += VerifyCommand.ofKey(key) }
-    let unknown = event.keyCount - event.keys.count
+    let unknown = (event.keyCount ?? 0) - event.keys.count
     if unknown > 0 { line += "; \(DisplayText.count(unknown, "unknown key"))" }
     return line
   }
 
-  private static func summary(_ report: ScrubReport) -> String {
+  private static func summary(_ report: CheckReport) -> String {
     "\(DisplayText.count(report.recordCount, "record")), \(DisplayText.exactSize(report.byteCount)) read, "
       + (report.damage.isEmpty
         ? "no damage" : DisplayText.count(report.damage.count, "damaged place"))

@@ -75,7 +75,7 @@ enum StatsCommand {
           ("clean", .bool(recovery.wasClean)),
           ("recordsReplayed", .integer(recovery.replayedRecordCount)),
           ("tornBytes", .integer(recovery.tornByteCount)),
-          ("damagedValues", .array(recovery.damagedValues.map { .object($0.members) })),
+          ("damagedValues", .array(recovery.damage.map { .object($0.place.members) })),
           (
             "quarantinedFiles",
             .array(recovery.quarantinedFiles.map { JSON.string($0) })

@@ -134,15 +134,15 @@ struct StatsPage {
           + "compact \(store) does not reclaim them, a segment is damaged: cairn verify \(store) lists "
           + "all damage.")
     }
-    let expired = statistics.indexedKeyCount - keyCount
+    let expired = statistics.count - keyCount
     if !isLive, expired > 0 {
       let keys = DisplayText.count(expired, "key has", "keys have")
       add("\(keys) expired: cairn expire \(store) removes expired keys.", style: nil)
     }
-    if !recovery.damagedValues.isEmpty {
-      let values = DisplayText.count(recovery.damagedValues.count, "value is", "values are")
+    if !recovery.damage.isEmpty {
+      let values = DisplayText.count(recovery.damage.count, "value is", "values are")
       add(
-        "\(values) damaged, the first in \(recovery.damagedValues[0]): cairn verify \(store) lists"
+        "\(values) damaged, the first in \(recovery.damage[0]): cairn verify \(store) lists"
           + " all damage, cairn salvage \(store) DESTINATION copies the sound part.",
         style: .error)
     }

@@ -7,7 +7,7 @@ enum VerifyCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let progress = Progress(on: console)
-    let report: VerificationReport
+    let report: CheckReport
     do throws(StoreError) {
       report = try Store.verify(path: location.path) {
         progress.show("checked", byteCount: $0.completedCount, of: $0.totalCount)
@@ -18,36 +18,22 @@ enum VerifyCommand {
     }
     console.clearProgress()
     if invocation.has(.json) {
-      try console.print(
-        JSON.object([
-          ("records", .integer(report.recordCount)),
-          ("bytes", .integer(report.byteCount)),
-          ("tornBytes", .integer(report.tornByteCount)),
-          (
-            "errors",
-            .array(
-              report.errors.map { error in
-                let isReplaced = ("isReplaced", JSON.bool(report.replaced.contains(error)))
-                return .object(
-                  error.members + [JSON.member(key: report.keys[error]), isReplaced])
-              })
-          ),
-        ]).text)
+      try console.print(json(report).text)
     } else {
-      for error in report.errors.prefix(lineLimit) {
-        let isReplaced = report.replaced.contains(error)
+      for damage in report.damage.prefix(lineLimit) {
+        let isReplaced = damage.keyCount == 0
         try console.tell(
-          error.description + ofKey(report.keys[error])
+          damage.place.description + ofKey(damage.keys.first)
             + (isReplaced ? ", which was rewritten or removed since" : ""),
           style: isReplaced ? .warning : .error)
       }
-      let unlisted = report.errors.count - lineLimit
+      let unlisted = report.damage.count - lineLimit
       if unlisted > 0 {
         try console.tell("and \(DisplayText.count(unlisted, "more error")); --json lists all")
       }
       try console.tell(summary(report))
     }
-    if !report.errors.isEmpty {
+    if !report.damage.isEmpty {
       throw CommandFailure(.corrupt, judgement(report))
     }
   }
@@ -63,41 +49,44 @@ enum VerifyCommand {
     }
     console.clearProgress()
     if invocation.has(.json) {
-      try console.print(
-        JSON.object([
-          ("records", .integer(report.recordCount)),
-          ("bytes", .integer(report.byteCount)),
-          ("tornBytes", .integer(0)),
-          (
-            "errors",
-            .array(
-              report.damage.map { event in
-                .object(
-                  event.place.members + [
-                    JSON.member(key: event.keys.first), ("isReplaced", .bool(event.keyCount == 0)),
-                  ])
-              })
-          ),
-        ]).text)
+      try console.print(json(report).text)
     } else {
       try ScrubCommand.showLines(report, on: console)
     }
     try ScrubCommand.judge(report)
   }
 
-  private static func judgement(_ report: VerificationReport) -> String {
-    let places = DisplayText.count(report.errors.count, "error")
-    if report.errors.allSatisfy({ $0.file.hasPrefix("ckpt-") }) {
+  private static func json(_ report: CheckReport) -> JSON {
+    .object([
+      ("records", .integer(report.recordCount)),
+      ("bytes", .integer(report.byteCount)),
+      ("tornBytes", .integer(report.tornByteCount)),
+      (
+        "errors",
+        .array(
+          report.damage.map {
+            .object(
+              $0.place.members + [
+                JSON.member(key: $0.keys.first), ("isReplaced", .bool($0.keyCount == 0)),
+              ])
+          })
+      ),
+    ])
+  }
+
+  private static func judgement(_ report: CheckReport) -> String {
+    let places = DisplayText.count(report.damage.count, "error")
+    if report.damage.allSatisfy({ $0.place.file.hasPrefix("ckpt-") }) {
       return
         "only the checkpoint is damaged: no value is lost, but opening takes longer until a program "
         + "that writes to the store makes a new one"
     }
-    if report.errors.allSatisfy({ report.replaced.contains($0) }) {
+    if report.damage.allSatisfy({ $0.keyCount == 0 }) {
       return
         "only values that were rewritten or removed since are damaged: no value is lost, and "
         + "cairn compact reclaims their space"
     }
-    return "the store is damaged: \(places), the first in \(report.errors[0]); "
+    return "the store is damaged: \(places), the first in \(report.damage[0].place); "
       + "cairn salvage copies the sound part into a new store"
   }
 
@@ -109,10 +98,10 @@ enum VerifyCommand {
     key.map { "; key \(DisplayText.line($0))" } ?? ""
   }
 
-  private static func summary(_ report: VerificationReport) -> String {
+  private static func summary(_ report: CheckReport) -> String {
     var summary = "\(DisplayText.count(report.recordCount, "sound record")), "
     summary += "\(DisplayText.exactSize(report.byteCount)) read, "
-    summary += report.errors.isEmpty ? "no errors" : DisplayText.count(report.errors.count, "error")
+    summary += report.damage.isEmpty ? "no errors" : DisplayText.count(report.damage.count, "error")
     if report.tornByteCount > 0 {
       summary += "; \(DisplayText.count(report.tornByteCount, "torn byte")) at the end of the log,"
       summary += " which the next open discards"

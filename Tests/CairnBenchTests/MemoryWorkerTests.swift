@@ -73,7 +73,7 @@ struct MemoryWorkerTests {
     let peer = try DiskCachePeer<Tier>(countLimit: 10, at: directory.path + "/c")
     for key in 0..<10 { try peer.setValue([UInt8(key)], forKey: "\(key)") }
     for turn in 0..<20 { #expect(try peer.value(forKey: "\(turn % 10)") == [UInt8(turn % 10)]) }
-    let hits = try peer.cache.statistics().memory?.hitCount
+    let hits = peer.cache.memory?.statistics().hitCount
     try peer.close()
     return hits
   }

@@ -125,7 +125,7 @@ struct FaultTests {
     }
     #expect(throws: FuzzFailure.self) { try run.checkHidden(since: 0) }
     #expect(throws: FuzzFailure.self) {
-      try run.checkVerified(VerificationReport(), since: 0)
+      try run.checkVerified(CheckReport(), since: 0)
     }
   }
 

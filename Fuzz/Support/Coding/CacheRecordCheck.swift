@@ -106,7 +106,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     try withCache(.keep) { cache in
       try readAll(cache, version)
       if let key = try usableKey(cache) { try read(cache, key, version) }
-      try require(try cache.statistics().heldCount == 1, "a record that is to be kept is gone")
+      try require(try cache.statistics().count == 1, "a record that is to be kept is gone")
     }
     return try withCache(.drop) { cache in
       let outcome = try dropOrRead(cache, version)

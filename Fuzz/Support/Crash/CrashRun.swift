@@ -2,11 +2,11 @@ import CairnStore
 
 /// Collects the damage that scrubs report.
 private final class FoundDamage: Sendable {
-  private let event = Lock<DamageEvent?>(nil)
+  private let event = Lock<Damage?>(nil)
 
-  var first: DamageEvent? { event.withLock { $0 } }
+  var first: Damage? { event.withLock { $0 } }
   func forget() { event.withLock { $0 = nil } }
-  func note(_ new: DamageEvent) { event.withLock { $0 = $0 ?? new } }
+  func note(_ new: Damage) { event.withLock { $0 = $0 ?? new } }
 }
 
 /// A workload on a simulated disk, with power cuts and kills at any call.

@@ -64,9 +64,9 @@ extension RecoveryCheck {
   func checkLimit(_ limit: Int, of store: Store) throws {
     let key = Array("beyond the limit".utf8)
     let before = try store.keysByRecency()
-    let indexedCount = try store.statistics().indexedKeyCount
+    let indexedCount = try store.statistics().count
     try store.setValue([1], forKey: key, durability: .process)
-    let count = try store.statistics().indexedKeyCount
+    let count = try store.statistics().count
     let after = try store.keysByRecency()
     guard count == min(limit, indexedCount + 1), after.last == key,
       before.suffix(after.count - 1).elementsEqual(after.dropLast())

@@ -120,7 +120,7 @@ package struct RecoveryCheck {
     _ place: String, keysByRecency: [[UInt8]]? = nil, mayCountMore: Bool = false
   ) throws -> ModelState {
     let report = try store.statistics().recovery
-    guard strayFiles.isSuperset(of: report.quarantinedFiles), report.damagedValues.isEmpty,
+    guard strayFiles.isSuperset(of: report.quarantinedFiles), report.damage.isEmpty,
       !report.clockWentBack
     else { throw FuzzFailure("(\(place)) no crash explains what the open reports: \(report)") }
     let contents = try StoreContents(of: store, now: now)

@@ -44,7 +44,7 @@ extension FaultRun {
       // file yet. If a fault prevented the close, a salvage cannot know that.
       let mayMissFile =
         model.afterDeath.contains { $0.isEmpty }
-        && report.losses.allSatisfy { $0.cause == .missingFile && $0.range.isEmpty }
+        && report.losses.allSatisfy { $0.place.cause == .missingFile && $0.range.isEmpty }
       if !wasHit, !hasFailedSync, !isWhole, !mayMissFile {
         throw FuzzFailure("a salvage of a sound store finds \(report.losses)")
       }

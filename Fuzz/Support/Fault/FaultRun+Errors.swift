@@ -1,4 +1,3 @@
-package import CairnRepair
 package import CairnStore
 
 /// What the errors of a run should say, and which failures may go unreported.
@@ -178,7 +177,7 @@ extension FaultRun {
   }
 
   /// A verification must report every failure.
-  package func checkVerified(_ report: VerificationReport, since first: Int) throws {
+  package func checkVerified(_ report: CheckReport, since first: Int) throws {
     if let failure = injector.failures[first...].first, report.errors.isEmpty {
       throw FuzzFailure("verify finds nothing wrong though this failed: \(failure)")
     }

@@ -167,7 +167,7 @@ struct StoreProbe {
     if !isClean {
       let recovery = try store.statistics().recovery
       try require(
-        recovery.damagedValues.map(place) == damaged, "open: damaged \(recovery.damagedValues)")
+        recovery.damage.map(\.place).map(place) == damaged, "open: damaged \(recovery.damage)")
     }
     try checkContents(of: store, ends: ends)
     try require(

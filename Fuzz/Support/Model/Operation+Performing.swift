@@ -146,7 +146,7 @@ extension Operation {
         left += 1
         return .next
       }
-      guard try store.statistics().indexedKeyCount == left, try store.count() == left else {
+      guard try store.statistics().count == left, try store.count() == left else {
         throw FuzzFailure("a removal of the expired leaves some")
       }
     case .compact:
@@ -156,7 +156,7 @@ extension Operation {
     case .checkpoint: try store.checkpoint()
     case .backup(let path):
       let report = try store.backup(to: path)
-      if !report.damagedValues.isEmpty { throw FuzzFailure("a backup finds damage") }
+      if !report.damage.isEmpty { throw FuzzFailure("a backup finds damage") }
     case .get(let key):
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       guard try store.value(forKey: key) == entry?.value else {

@@ -56,8 +56,8 @@ struct SalvageContents: Equatable {
   func copied(_ report: SalvageReport) -> [[UInt8]: Entry] {
     entries.compactMapValues { $0 }.mapValues { entry in
       var entry = entry
-      if report.warnings.contains(.versionsChanged) { entry.info.version = 0 }
-      if report.warnings.contains(.writtenTimesLost) {
+      if report.kinds.contains(.versionsChanged) { entry.info.version = 0 }
+      if report.kinds.contains(.writtenTimesLost) {
         entry.info.written = ManualClock.start
         entry.info.accessed = ManualClock.start
       }

@@ -146,7 +146,7 @@ package struct SalvageRun {
       tally["openable"] += 1
       // With a checkpoint, an open may succeed despite lost records that a salvage does not know
       // of.
-      if !report.warnings.contains(.olderValuesMayBeBack) {
+      if !report.kinds.contains(.olderValuesMayBeBack) {
         // A salvage may need neither a value that its own batch replaces nor the header of an open
         // segment. But an open discards the batch, or the contents of the segment.
         func isHeaderIntact(_ file: String) -> Bool { isIntact(0..<72, of: file, history, disk) }
@@ -224,7 +224,7 @@ package struct SalvageRun {
       guard known.values.contains(value) else {
         throw FuzzFailure("a key has a value or attributes that it never had")
       }
-      if !report.warnings.contains(.versionsChanged),
+      if !report.kinds.contains(.versionsChanged),
         known[entry.info.version] != value
       {
         throw FuzzFailure("the version of an entry has changed without a warning")
@@ -278,10 +278,10 @@ package struct SalvageRun {
     func isWritten(_ record: SalvageHistory.Written) -> Bool {
       isLastBatchWritten && history.lastBatch.contains(record.version)
     }
-    let keepsVersions = !report.warnings.contains(.versionsChanged)
+    let keepsVersions = !report.kinds.contains(.versionsChanged)
     let warns =
-      report.warnings.contains(.olderValuesMayBeBack)
-      || report.warnings.contains(.removedDataMayBeBack)
+      report.kinds.contains(.olderValuesMayBeBack)
+      || report.kinds.contains(.removedDataMayBeBack)
     // In the tail of a store that was not closed, recovery decides what counts. If it refuses,
     // everything that a killed process wrote counts.
     let allCount = history.end == .killed && opened == nil

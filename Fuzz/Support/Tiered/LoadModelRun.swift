@@ -243,14 +243,14 @@ package struct LoadModelRun {
       case 3: .absent(.milliseconds(lifetime))
       default: .notModified(.milliseconds(lifetime))
       }
-    let endCount = cache.loadStatistics.durations.count
+    let endCount = cache.loadCounts.durations.count
     load.call.reply(reply)
     // A load that has a waiter resumes it at its end, and an outdated one has no more effects.
     let isToldOf =
       load.isOutdated || !load.waiters.isEmpty
       || loads.contains { $0.call.mark === load.call.mark }
     try await settle("the end of a load") {
-      cache.loadStatistics.durations.count == endCount + 1 && (isToldOf || load.call.mark == nil)
+      cache.loadCounts.durations.count == endCount + 1 && (isToldOf || load.call.mark == nil)
     }
     var answer: LoadModel.Answer?
     switch kind {
@@ -371,7 +371,7 @@ package struct LoadModelRun {
     for load in loads { load.call.reply(.loaded("too late", .unlimited)) }
     loads = []
     try await settle("the end of all loads") {
-      cache.loadStatistics.durations.count == cache.loadStatistics.startedCount
+      cache.loadCounts.durations.count == cache.loadCounts.startedCount
     }
     scene.discardAll()
     cache = try scene.open(path, hasMemory: hasMemory, &random)

@@ -1,20 +1,20 @@
 /// Calls counted by duration, in fixed buckets, as in Prometheus clients.
-public struct DurationHistogram: Sendable, Hashable {
+package struct DurationHistogram: Sendable, Hashable {
   /// The upper bounds of the buckets of ``counts``, from 10 µs to 10 s.
-  public static let bounds: [Duration] =
+  package static let bounds: [Duration] =
     [10, 50, 100, 500, 1000].map { .microseconds($0) }
     + [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000].map { .milliseconds($0) }
   /// The number of calls in each bucket. The first bucket contains calls up to the first of
   /// ``bounds``, the second contains longer calls up to the second bound, and so on. The last
   /// bucket contains calls above all bounds.
-  public var counts = [UInt64](repeating: 0, count: bounds.count + 1)
+  package var counts = [UInt64](repeating: 0, count: bounds.count + 1)
   /// The total duration of all calls.
-  public var total: Duration = .zero
+  package var total: Duration = .zero
 
   init() {}
 
   /// The number of calls.
-  public var count: UInt64 { counts.reduce(0, &+) }
+  package var count: UInt64 { counts.reduce(0, &+) }
 
   /// The index in `counts` of a duration's bucket.
   static func bucket(of duration: Duration) -> Int {

@@ -67,7 +67,7 @@ extension DiskCache {
   public nonisolated(nonsending) func removeValue(
     forKey key: Key, durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
-    try await finishing(.removal, of: key) { [self] (entered) throws(StoreError) in
+    try await finishing(.removal) { [self] (entered) throws(StoreError) in
       try enterRemovals(ofKeys: [key], durability: durability, &entered) > 0
     }
   }
@@ -76,7 +76,7 @@ extension DiskCache {
   public nonisolated(nonsending) func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
-    try await finishing(.removal, of: key) { [self] (entered) throws(StoreError) in
+    try await finishing(.removal) { [self] (entered) throws(StoreError) in
       try enterRemoval(ofKey: key, expecting: version, durability: durability, &entered)
     }
   }
@@ -85,7 +85,7 @@ extension DiskCache {
   public nonisolated(nonsending) func takeValue(
     forKey key: Key
   ) async throws(StoreError) -> Value? {
-    try await finishing(.removal, of: key) { [self] (entered) throws(StoreError) in
+    try await finishing(.removal) { [self] (entered) throws(StoreError) in
       try enterTaking(ofKey: key, &entered)
     }
   }
@@ -138,7 +138,7 @@ extension DiskCache {
   public nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
-    try await finishing(.write, of: key) { [self] (entered) throws(StoreError) in
+    try await finishing(.write) { [self] (entered) throws(StoreError) in
       try extendLifetime(of: key, to: lifetime, durability: durability, &entered) { true } != nil
     }
   }
@@ -243,7 +243,7 @@ extension DiskCache {
   nonisolated(nonsending) func finish(
     _ write: StartedWrite<CompareAndSetResult, StoreError>, of key: Key, _ began: CallStart
   ) async throws(StoreError) -> CompareAndSetResult {
-    defer { note(.write, of: key, since: began) }
+    defer { note(.write, since: began) }
     let result: CompareAndSetResult
     let pending: PendingWrite
     switch write {

@@ -5,15 +5,13 @@ internal import CairnStore
 extension DiskCache {
   /// Enters writes by calling `enter`, and finishes them.
   ///
-  /// - Parameters:
-  ///   - operation: for the times of calls. `nil` if the call is not timed.
-  ///   - key: the key, if the call concerns one.
+  /// - Parameter operation: for the times of calls. `nil` if the call is not timed.
   func finishing<Result>(
-    _ operation: CacheOperation?, of key: Key? = nil,
+    _ operation: CacheOperation?,
     _ enter: (inout PendingWrite) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
     let start = callStart()
-    defer { note(operation, of: key, since: start) }
+    defer { note(operation, since: start) }
     var entered = PendingWrite()
     // If `enter` throws, the writes that it made before must still become durable.
     let result = Swift.Result { () throws(StoreError) in try enter(&entered) }
@@ -27,12 +25,12 @@ extension DiskCache {
   /// - Parameter isLong: whether `enter` takes long. If so, the call throws `cancelled` if the task
   ///   is cancelled before that begins. Otherwise cancellation has no effect.
   nonisolated(nonsending) func finishing<Result: Sendable>(
-    _ operation: CacheOperation?, of key: Key? = nil, isLong: Bool = false,
+    _ operation: CacheOperation?, isLong: Bool = false,
     _ enter: @escaping @Sendable (inout PendingWrite) throws(StoreError) -> Result
   ) async throws(StoreError) -> Result {
     try checkProcess()
     let start = callStart()
-    defer { note(operation, of: key, since: start) }
+    defer { note(operation, since: start) }
     let work: @Sendable () throws(StoreError) -> (Swift.Result<Result, StoreError>, PendingWrite) =
       {
         [self] () throws(StoreError) in
@@ -50,10 +48,5 @@ extension DiskCache {
     }
     try await store.finish(entered)
     return try result.get()
-  }
-
-  private func note(_ operation: CacheOperation?, of key: Key?, since start: CallStart) {
-    guard let operation else { return }
-    if let key { note(operation, of: key, since: start) } else { note(operation, since: start) }
   }
 }

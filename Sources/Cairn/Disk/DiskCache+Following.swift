@@ -22,7 +22,7 @@ extension DiskCache {
   ///
   /// - Writes, trims and changes of the limits throw `readOnly`.
   /// - A load returns its value to all waiting callers but does not keep it, so the next call loads
-  ///   it again. `loadStatistics.unkeptCount` counts these loads. Let the writing process load
+  ///   it again. `loads.unkept` of `statistics()` counts these loads. Let the writing process load
   ///   values that should stay.
   /// - Values that cannot be decoded stay on disk, whatever the configured policies. With `.drop`,
   ///   the read is a miss.

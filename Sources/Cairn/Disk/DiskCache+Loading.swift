@@ -14,7 +14,7 @@ extension DiskCache {
   /// or has another tag, the call removes it and loads it again, whatever the configured policies
   /// for reads. If the value on disk is damaged, the loaded value replaces it, and the log reports
   /// this. If the load fails, the damaged value stays. If the loaded value cannot be written to
-  /// disk, callers still get it. The log says why, and `loadStatistics` counts such values.
+  /// disk, callers still get it. The log says why, and `loads.unkept` of `statistics()` counts such values.
   ///
   /// - Parameters:
   ///   - key: the key.
@@ -74,8 +74,7 @@ extension DiskCache {
     try await policyLoad(forKey: key, policy, acceptsAbsence: true, load).run()
   }
 
-  /// Counts of the cache's loads.
-  public var loadStatistics: LoadStatistics { flights.statistics }
+  package var loadCounts: LoadCounts { flights.counts }
 
   /// The value of a key, if memory has it, and a call with the policy returns it and loads nothing.
   /// Otherwise counts nothing.

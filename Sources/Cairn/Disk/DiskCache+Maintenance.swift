@@ -21,7 +21,7 @@ extension DiskCache {
   @discardableResult
   public func scrub(
     bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }
-  ) throws(StoreError) -> ScrubReport {
+  ) throws(StoreError) -> CheckReport {
     try store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
   }
 

@@ -123,7 +123,7 @@ extension DiskCache {
   public nonisolated(nonsending) func scrub(
     bytesPerSecond: Int? = nil,
     progress: @escaping @Sendable (WorkProgress) -> Visit = { _ in .next }
-  ) async throws(StoreError) -> ScrubReport {
+  ) async throws(StoreError) -> CheckReport {
     return try await store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
   }
 

@@ -75,7 +75,7 @@ extension DiskCache {
       return try fetch(key, part: .head) { (record) in CacheEntryInfo(store.info(of: record)) }
     }
     let start = callStart()
-    defer { note(.read, of: key, since: start) }
+    defer { note(.read, since: start) }
     return try keyCoder.encode(key) { (key) throws(StoreError) in
       try store.info(forKey: key)
         .map { CacheEntryInfo($0) }
@@ -109,7 +109,7 @@ extension DiskCache {
   package func containsStored(_ key: Key) throws(StoreError) -> Bool {
     if marks.isActive { return try fetch(key, part: .head) { _ in true } ?? false }
     let start = callStart()
-    defer { note(.read, of: key, since: start) }
+    defer { note(.read, since: start) }
     return try keyCoder.encode(key) { (key) throws(StoreError) in
       try store.contains(key)
     }
@@ -143,7 +143,7 @@ extension DiskCache {
   /// The value of a key. Setting `nil` removes the value.
   ///
   /// A subscript does not throw. A get that fails returns `nil`, and a set that fails leaves the
-  /// old value. The log reports each failure, and `statistics().subscriptFailureCount` counts them.
+  /// old value. The log reports each failure, and `subscriptFailures` of `statistics()` counts them.
   /// To handle errors, use the methods.
   @inlinable
   public subscript(key: Key) -> Value? {
@@ -205,7 +205,7 @@ extension DiskCache {
     _ body: (borrowing PinnedEntry) throws(StoreError) -> Void
   ) throws(StoreError) {
     let start = calls.start()
-    defer { if start.isSet { calls.noteRead(of: key, since: start) } }
+    defer { note(.read, since: start) }
     if marks.isActive {
       let record = try unhiddenEntry(forKey: key, part: part, isAccess: isAccess)
       guard let record else { return noteMiss(counts) }

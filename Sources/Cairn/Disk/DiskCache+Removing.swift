@@ -11,7 +11,7 @@ extension DiskCache {
   public func removeValue(
     forKey key: Key, durability: Durability? = nil
   ) throws(StoreError) -> Bool {
-    try finishing(.removal, of: key) { (entered) throws(StoreError) in
+    try finishing(.removal) { (entered) throws(StoreError) in
       try enterRemovals(ofKeys: [key], durability: durability, &entered) > 0
     }
   }
@@ -23,7 +23,7 @@ extension DiskCache {
   public func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability? = nil
   ) throws(StoreError) -> Bool {
-    try finishing(.removal, of: key) { (entered) throws(StoreError) in
+    try finishing(.removal) { (entered) throws(StoreError) in
       try enterRemoval(ofKey: key, expecting: version, durability: durability, &entered)
     }
   }
@@ -48,7 +48,7 @@ extension DiskCache {
   /// - Throws: see `value(forKey:)` and `removeValue(forKey:)`. Nothing was removed, except with
   ///   `durabilityUnknown`: the value is then gone, and the caller does not get it.
   public func takeValue(forKey key: Key) throws(StoreError) -> Value? {
-    try finishing(.removal, of: key) { (entered) throws(StoreError) in
+    try finishing(.removal) { (entered) throws(StoreError) in
       try enterTaking(ofKey: key, &entered)
     }
   }

@@ -55,7 +55,7 @@ extension DiskCache {
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, options: EntryOptions,
     durability: Durability?, _ start: CallStart, _ tier: (TierStep) -> Void
   ) throws(StoreError) -> UInt64 {
-    defer { note(.write, of: key, since: start) }
+    defer { note(.write, since: start) }
     try noteWrite(bytes)
     let options = try stored(options)
     let result = try write(value, bytes, of: key, tier, ifWanted: { true }) {
@@ -164,7 +164,7 @@ extension DiskCache {
     durability: Durability?
   ) throws(StoreError) -> CompareAndSetResult {
     let start = callStart()
-    defer { note(.write, of: key, since: start) }
+    defer { note(.write, since: start) }
     let tierKey = held == nil ? nil : try tierKey(key)
     let whole = value
     var result = CompareAndSetResult.mismatch(current: nil)
@@ -232,7 +232,7 @@ extension DiskCache {
   public func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability? = nil
   ) throws(StoreError) -> Bool {
-    try finishing(.write, of: key) { (entered) throws(StoreError) in
+    try finishing(.write) { (entered) throws(StoreError) in
       try extendLifetime(of: key, to: lifetime, durability: durability, &entered) { true } != nil
     }
   }

@@ -127,11 +127,12 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         ? try quarantine.open(open) : (try open(), nil)
     }
     comparesBytes = keyCoder.comparesBytes
-    calls = CallTimes(threshold: configuration.slowCallThreshold, clock: store.clock)
+    calls = CallTimes(
+      threshold: configuration.slowCallThreshold, log: configuration.store.log, path: path)
     flights = SingleFlight(
       clock: store.clock, timers: memory.timers, background: memory.background,
       random: memory.random,
-      noteLoad: { [calls] in calls.noteLoad(of: $0, $1) })
+      noteLoad: { [calls] in calls.noteLoad($0) })
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
     self.costing = ValueCosting(costing)
     // Memory uses the store's clock, so it is made once the store is open. Removals from the store
@@ -150,7 +151,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   /// The number of keys on disk that have not expired. Includes keys whose records are damaged.
   /// Also includes entries of removed tags until they are removed in the background: there are none
-  /// if `statistics().sweepingTagCount` is 0.
+  /// if `sweepingTags` of `statistics()` is 0.
   ///
   /// - Throws: `closed`, `usedAfterFork`, `system`.
   /// - Complexity: the same as `Store.count()`.
@@ -172,20 +173,18 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ///
   /// - Throws: `closed`, `usedAfterFork`.
   /// - Complexity: O(segments), without a system call.
-  public func statistics() throws(StoreError) -> DiskCacheStatistics {
+  public func statistics() throws(StoreError) -> CacheStatistics {
     let usage = try store.usage()
     let (table, record) = try marks.current()
-    var statistics = events.counters.statistics
-    statistics.heldCount = max(0, usage.indexedKeyCount - (record == nil ? 0 : 1))
-    statistics.sweepingTagCount = table.count
-    statistics.isMemoryOnly = store.isStopped
-    statistics.liveByteCount = usage.liveByteCount
-    statistics.deadByteCount = usage.deadByteCount
-    statistics.allocatedByteCount = usage.allocatedByteCount
-    statistics.pinnedByteCount = usage.pinnedByteCount
-    statistics.memory = held?.statistics()
-    statistics.hitCount += statistics.memory?.hitCount ?? 0
-    statistics.loads = loadStatistics
+    let gauges = [
+      ("count", max(0, usage.indexedKeyCount - (record == nil ? 0 : 1))),
+      ("memoryOnly", store.isStopped ? 1 : 0), ("sweepingTags", table.count),
+      ("liveBytes", usage.liveByteCount), ("deadBytes", usage.deadByteCount),
+      ("allocatedBytes", usage.allocatedByteCount), ("pinnedBytes", usage.pinnedByteCount),
+    ].map { Metric($0.0, $0.1, isCounter: false) }
+    let memory = held?.tierMetrics() ?? []
+    let counters = events.counters.metrics(memoryHitCount: memory.first?.value ?? 0)
+    var statistics = CacheStatistics(counters + gauges, memory: memory, loads: flights.counts)
     (statistics.readDurations, statistics.writeDurations) = calls.durations
     return statistics
   }

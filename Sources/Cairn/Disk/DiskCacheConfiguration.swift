@@ -32,8 +32,8 @@ public struct DiskCacheConfiguration: Sendable {
   /// call's own policy applies from that call on.
   public var loadPolicy: LoadPolicy = .standard
 
-  /// How long a call must take to be recorded in `DiskCache.slowCalls()`. `nil`, the default, means
-  /// that the cache times no calls. The cache's property of the same name can change the threshold
+  /// How long a call must take to be reported in the log as slow. `nil`, the default, means that
+  /// the cache times no calls. The cache's property of the same name can change the threshold
   /// later.
   public var slowCallThreshold: Duration?
 

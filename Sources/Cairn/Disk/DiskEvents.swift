@@ -200,7 +200,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// The store reports the findings of a scrub here.
-  func noteDamage(_ event: DamageEvent) {
+  func noteDamage(_ event: Damage) {
     guard isObserved.load(ordering: .relaxed) else { return }
     for bytes in event.keys where bytes != ReservedKey.marks {
       do throws(StoreError) {

@@ -93,7 +93,7 @@ extension DiskCache {
     let retention = flights.retained
     if retention == 0 || events.keptCount.load(ordering: .relaxed) > 0 { return nil }
     let start = callStart()
-    defer { note(.read, of: key, since: start) }
+    defer { note(.read, since: start) }
     return try keyCoder.encode(key) { (key) throws(StoreError) in
       let record = try unhidden { () throws(StoreError) in
         try store.expiredEntry(forKey: key, within: retention)

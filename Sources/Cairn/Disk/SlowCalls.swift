@@ -1,9 +1,8 @@
-public import CairnStore
+internal import CairnStore
 internal import Synchronization
 
-/// What a timed call of a ``DiskCache`` did. A minor version may add cases, so give every `switch`
-/// a `default`.
-public enum CacheOperation: String, Sendable, Hashable, CaseIterable {
+/// What a timed call of a ``DiskCache`` did.
+enum CacheOperation: String, Sendable {
   /// Looked up a key on disk.
   case read
   /// Set the value of a key, or extended lifetimes.
@@ -16,65 +15,34 @@ public enum CacheOperation: String, Sendable, Hashable, CaseIterable {
   case load
 }
 
-/// A call of a ``DiskCache`` that took at least ``DiskCache/slowCallThreshold``.
-public struct SlowCall<Key: Hashable & Sendable>: Sendable, Hashable {
-  /// What the call did.
-  public let operation: CacheOperation
-  /// The key, if the call concerned a single key.
-  public let key: Key?
-  /// When the call began, by the cache's clock.
-  public let began: Timestamp
-  /// How long the call took.
-  public let duration: Duration
-}
-
 extension DiskCache {
-  /// How long a call must take to be recorded in `slowCalls()`. With zero or less, every call is
-  /// recorded. `nil` means that no call is timed.
+  /// How long a call must take to be reported in the log as slow. With zero or less, every call is
+  /// slow. `nil` means that no call is timed.
   ///
-  /// If the threshold is set, the cache times each call that reaches the disk, and counts it in
-  /// ``DiskCacheStatistics/readDurations`` or ``DiskCacheStatistics/writeDurations``. A read that
-  /// finds its value in memory is never timed. A change applies to calls that begin later. The next
-  /// open uses its configuration again.
+  /// If the threshold is set, the cache times each call that reaches the disk, and
+  /// ``CacheStatistics/prometheus(prefix:)`` has the durations. A read that finds its value in
+  /// memory is never timed. A change applies to calls that begin later. The next open uses its
+  /// configuration again.
+  ///
+  /// The log gets at most one warning a second, without the key. It says how many slow calls it
+  /// has left out. The duration of an async call includes its wait for a thread. Loads are timed by
+  /// the cache's clock, and include the write of the loaded value. Some calls read the disk more
+  /// than once: an update reads before it writes, and a load reads again before it calls the
+  /// loader. Each of these reads is timed. Calls about many entries, such as trims, iteration and
+  /// backups, are not timed, except removals by keys, by tag or of everything.
   public var slowCallThreshold: Duration? {
     get { calls.threshold }
     set { calls.threshold = newValue }
-  }
-
-  /// The last 128 calls that took at least ``slowCallThreshold``, in the order in which they ended.
-  ///
-  /// The duration of an async call includes its wait for a thread. Loads are included, and timed by
-  /// the cache's clock. The write of a loaded value is part of the load. Some calls read the disk
-  /// more than once: an update reads before it writes, and a load reads again before it calls the
-  /// loader. Each of these reads is timed. Calls about many entries, such as trims, iteration and
-  /// backups, are not timed, except removals by keys, by tag or of everything.
-  public func slowCalls() -> [SlowCall<Key>] {
-    calls.kept().map { call in
-      SlowCall(
-        operation: call.operation,
-        key: call.key.flatMap { try? keyCoder.decode($0.rawSpan) },
-        began: call.began, duration: .nanoseconds(Int64(clamping: call.nanoseconds)))
-    }
   }
 
   /// Call at the beginning of an operation that reaches the disk.
   @usableFromInline
   func callStart() -> CallStart { calls.start() }
 
-  /// Call at the end of an operation on one key.
+  /// Call at the end of an operation.
   @inline(__always)
-  func note(_ operation: CacheOperation, of key: Key, since start: CallStart) {
-    if start.isSet { noteTimed(operation, of: key, since: start) }
-  }
-
-  @inline(never)
-  private func noteTimed(_ operation: CacheOperation, of key: Key, since start: CallStart) {
-    calls.note(operation, since: start) { try? bytes(of: key) }
-  }
-
-  /// Call at the end of an operation that does not concern a single key.
-  func note(_ operation: CacheOperation, since start: CallStart) {
-    if start.isSet { calls.note(operation, since: start) { nil } }
+  func note(_ operation: CacheOperation?, since start: CallStart) {
+    if start.isSet, let operation { calls.note(operation, since: start) }
   }
 }
 
@@ -87,37 +55,28 @@ struct CallStart: Sendable {
   var isSet: Bool { nanoseconds != 0 }
 }
 
-/// The durations of a cache's calls, and the slow calls.
+/// The durations of a cache's calls. Reports slow calls in the log.
 final class CallTimes: Sendable {
-  /// A slow call, with the bytes of its key.
-  struct Kept: Sendable {
-    let operation: CacheOperation
-    let key: [UInt8]?
-    let began: Timestamp
-    let nanoseconds: UInt64
-  }
-
-  private struct Log {
-    var calls: [Kept] = []
-    /// The index of the oldest call, once the log is full.
-    var oldest = 0
-  }
-
-  /// The number of slow calls that are kept.
-  static var countLimit: Int { 128 }
   /// The threshold while calls are not timed. Every other threshold is smaller.
   private static var off: UInt64 { .max }
+  /// The shortest time between two messages, in nanoseconds.
+  private static var quiet: UInt64 { 1_000_000_000 }
 
   /// The threshold in nanoseconds.
   private let limit: Atomic<UInt64>
-  private let clock: StoreClock
+  private let log: DiagnosticLog
+  private let path: String
   private let reads = CallDurations()
   private let writes = CallDurations()
-  private let log = Lock(Log())
+  /// The earliest time of the next message.
+  private let nextMessage = Atomic<UInt64>(0)
+  /// Slow calls since the last message.
+  private let leftOutCount = Atomic(0)
 
-  init(threshold: Duration?, clock: StoreClock) {
+  init(threshold: Duration?, log: DiagnosticLog, path: String) {
     limit = Atomic(Self.limit(threshold))
-    self.clock = clock
+    self.log = log
+    self.path = path
   }
 
   private static func limit(_ threshold: Duration?) -> UInt64 {
@@ -142,49 +101,36 @@ final class CallTimes: Sendable {
     return CallStart(nanoseconds: elapsedNanoseconds())
   }
 
-  /// Counts a call, and keeps it if it was slow.
-  ///
-  /// - Parameter key: called only if the call was slow.
-  func note(_ operation: CacheOperation, since start: CallStart, key: () -> [UInt8]?) {
+  /// Counts a call, and reports it if it was slow.
+  @inline(never)
+  func note(_ operation: CacheOperation, since start: CallStart) {
     let now = elapsedNanoseconds()
     let nanoseconds = now - min(start.nanoseconds, now)
     if operation == .read { reads.note(nanoseconds) } else { writes.note(nanoseconds) }
-    if isSlow(nanoseconds) { keep(operation, key(), nanoseconds) }
+    reportIfSlow(operation, nanoseconds)
   }
 
-  @inline(never)
-  func noteRead(of key: RawSpan, since start: CallStart) {
-    note(.read, since: start) { [UInt8](copying: key) }
-  }
+  /// Reports a load if it was slow.
+  func noteLoad(_ duration: Duration) { reportIfSlow(.load, duration.clampedNanoseconds) }
 
-  /// Keeps a load if it was slow.
-  func noteLoad(of key: [UInt8], _ duration: Duration) {
-    let nanoseconds = duration.clampedNanoseconds
-    if isSlow(nanoseconds) { keep(.load, key, nanoseconds) }
-  }
-
-  private func isSlow(_ nanoseconds: UInt64) -> Bool {
-    nanoseconds >= limit.load(ordering: .relaxed)
-  }
-
-  private func keep(_ operation: CacheOperation, _ key: [UInt8]?, _ nanoseconds: UInt64) {
-    let call = Kept(
-      operation: operation, key: key,
-      began: clock.now().advanced(by: .nanoseconds(-Int64(clamping: nanoseconds))),
-      nanoseconds: nanoseconds)
-    log.withLock { log in
-      if log.calls.count < Self.countLimit {
-        log.calls.append(call)
-      } else {
-        log.calls[log.oldest] = call
-        log.oldest = (log.oldest + 1) % Self.countLimit
-      }
+  func reportIfSlow(
+    _ operation: CacheOperation, _ nanoseconds: UInt64, at now: UInt64 = elapsedNanoseconds()
+  ) {
+    if nanoseconds < limit.load(ordering: .relaxed) { return }
+    let next = nextMessage.load(ordering: .relaxed)
+    guard now >= next,
+      nextMessage.compareExchange(expected: next, desired: now + Self.quiet, ordering: .relaxed)
+        .exchanged
+    else {
+      leftOutCount.add(1, ordering: .relaxed)
+      return
     }
-  }
-
-  /// The slow calls that are kept, oldest first.
-  func kept() -> [Kept] {
-    log.withLock { log in Array(log.calls[log.oldest...] + log.calls[..<log.oldest]) }
+    let others = leftOutCount.exchange(0, ordering: .relaxed)
+    let duration = DisplayText.shortDuration(.nanoseconds(Int64(clamping: nanoseconds)))
+    log(
+      .warning, operation == .read || operation == .load ? .reading : .writing, path: path,
+      "slow call: a \(operation.rawValue) took \(duration)"
+        + (others == 0 ? "" : "; \(others) more since the last message"))
   }
 }
 

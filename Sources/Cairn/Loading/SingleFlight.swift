@@ -11,7 +11,7 @@ internal import Synchronization
 final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct State {
     var flights: [Key: Flight<Value>] = [:]
-    var statistics = LoadStatistics()
+    var counts = LoadCounts()
     var isClosed = false
   }
 
@@ -72,12 +72,12 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Returns a random number from 0 up to 1.
   let random: @Sendable () -> Double
   /// Called when a loader has ended, with no lock held.
-  private let noteLoad: @Sendable (Key, Duration) -> Void
+  private let noteLoad: @Sendable (Duration) -> Void
 
   init(
     clock: StoreClock, timers queue: any BackgroundQueue, background: any BackgroundQueue,
     random: @escaping @Sendable () -> Double,
-    noteLoad: @escaping @Sendable (Key, Duration) -> Void = { _, _ in }
+    noteLoad: @escaping @Sendable (Duration) -> Void = { _ in }
   ) {
     timers = LoadTimers(clock: clock, background: queue)
     self.background = background
@@ -85,13 +85,13 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.noteLoad = noteLoad
   }
 
-  var statistics: LoadStatistics {
-    var statistics = state.withLock { $0.statistics }
-    statistics.staleServedCount = staleCount.value
-    return statistics
+  var counts: LoadCounts {
+    var counts = state.withLock { $0.counts }
+    counts.staleServedCount = staleCount.value
+    return counts
   }
 
-  func count(_ body: (inout LoadStatistics) -> Void) { state.withLock { body(&$0.statistics) } }
+  func count(_ body: (inout LoadCounts) -> Void) { state.withLock { body(&$0.counts) } }
 
   /// Whether any load is in progress or is keeping a value.
   var isActive: Bool {
@@ -203,10 +203,10 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Counts a loaded value that was not kept.
-  func noteOutdated() { state.withLock { $0.statistics.outdatedCount += 1 } }
+  func noteOutdated() { state.withLock { $0.counts.outdatedCount += 1 } }
 
   /// Counts a loaded value that could not be kept.
-  func noteUnkept() { state.withLock { $0.statistics.unkeptCount += 1 } }
+  func noteUnkept() { state.withLock { $0.counts.unkeptCount += 1 } }
 
   // MARK: Loading
 
@@ -324,7 +324,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func enter(_ key: Key, _ waiter: Flight<Value>.Waiter) -> (Flight<Value>, isNew: Bool) {
     state.withLock { state in
       if let flight = state.flights[key], flight.enter(waiter) {
-        state.statistics.joinedCount += 1
+        state.counts.joinedCount += 1
         return (flight, false)
       }
       let flight = Flight<Value>(
@@ -346,7 +346,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private func remove(_ flight: Flight<Value>, _ key: Key, isCancelled: Bool) {
     state.withLock { state in
-      if isCancelled { state.statistics.cancelledCount += 1 }
+      if isCancelled { state.counts.cancelledCount += 1 }
       take(flight, key, from: &state)
     }
   }
@@ -379,12 +379,12 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       if let value = try load.found() {
         return (.success(value), false)
       } else {
-        state.withLock { $0.statistics.startedCount += 1 }
+        state.withLock { $0.counts.startedCount += 1 }
         let start = timers.now()
         defer {
           let duration = Duration.milliseconds(timers.now().subtracting(clamped: start))
           count { $0.durations.note(duration) }
-          noteLoad(key, duration)
+          noteLoad(duration)
         }
         do {
           return (

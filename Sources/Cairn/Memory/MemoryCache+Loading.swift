@@ -189,7 +189,4 @@ extension MemoryCache {
     deliver(removed, inserted: isInserted ? (key, loaded.value) : nil, to: observers)
     if !isUpToDate { flights.noteOutdated() }
   }
-
-  /// Counts of the cache's loads.
-  public var loadStatistics: LoadStatistics { flights.statistics }
 }

@@ -113,18 +113,25 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// Counts of the cache's operations, and its current size.
   ///
   /// - Complexity: O(1).
-  public func statistics() -> MemoryCacheStatistics {
-    lock.withLock { state in
-      var statistics = state.statistics
-      let hitCount = statistics.hitCount &+ lock.readers.hitCount
+  public func statistics() -> CacheStatistics {
+    CacheStatistics(tierMetrics(), loads: flights.counts)
+  }
+
+  /// The cache's numbers, except those of loads.
+  func tierMetrics() -> [Metric] {
+    let (counts, count, cost, overhead) = lock.withLock { state in
+      var counts = state.statistics
+      let hitCount = counts.hitCount &+ lock.readers.hitCount
       state.shownHitCount = max(
         state.shownHitCount, hitCount - min(hitCount, state.takenBackCount))
-      statistics.hitCount = state.shownHitCount
-      statistics.heldCount = state.table.count
-      statistics.heldCost = Int(clamping: state.table.totalCost)
-      statistics.overheadByteCount = state.table.byteCount
-      return statistics
+      counts.hitCount = state.shownHitCount
+      let cost = Int(clamping: state.table.totalCost)
+      return (counts, state.table.count, cost, state.table.byteCount)
     }
+    return counts.metrics + [
+      Metric("count", count, isCounter: false), Metric("cost", cost, isCounter: false),
+      Metric("overheadBytes", overhead, isCounter: false),
+    ]
   }
 
   /// The maximum number of entries, or `nil` for no limit. Lowering the limit evicts entries at
@@ -246,7 +253,7 @@ extension MemoryCache: CustomStringConvertible {
   /// The number of entries and their cost.
   public var description: String {
     let statistics = statistics()
-    return "MemoryCache with \(DisplayText.count(statistics.heldCount, "entry", "entries")), cost "
-      + DisplayText.count(statistics.heldCost)
+    return "MemoryCache with \(DisplayText.count(statistics.count, "entry", "entries")), cost "
+      + DisplayText.count(statistics.cost)
   }
 }

@@ -12,7 +12,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var costLimit: UInt128
   @usableFromInline let policy: EvictionPolicy
   @usableFromInline var lastVersion: UInt64 = 0
-  @usableFromInline var statistics = MemoryCacheStatistics()
+  @usableFromInline var statistics = MemoryCounts()
   /// Hits that the caller could not use. See `MemoryCache.takeBackHit`.
   @usableFromInline var takenBackCount: UInt64 = 0
   /// The highest number of hits that statistics have shown. They never show fewer.

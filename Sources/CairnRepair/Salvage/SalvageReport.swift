@@ -3,7 +3,7 @@ public import CairnStore
 /// The result of a salvage: the copied entries, the losses, and warnings about the copy.
 public struct SalvageReport: Sendable, Hashable {
   /// Whether salvage could use the manifest.
-  public enum ManifestState: String, Sendable, Hashable {
+  package enum ManifestState: String, Sendable {
     /// The manifest was sound, and salvage used it.
     case used
     /// The manifest was missing.
@@ -12,34 +12,8 @@ public struct SalvageReport: Sendable, Hashable {
     case damaged
   }
 
-  /// A range of a file that could not be interpreted.
-  public struct Loss: Sendable, Hashable, CustomStringConvertible {
-    /// The file's name in the store's directory.
-    public var file: String
-    /// The range of offsets, counted from the start of the file.
-    public var range: Range<Int>
-    /// What is wrong with the bytes.
-    public var cause: Corruption.Cause
-    /// The key of the value, or `nil` if it is unknown.
-    public var key: [UInt8]?
-
-    package init(
-      file: String, range: Range<Int>, cause: Corruption.Cause, key: [UInt8]? = nil
-    ) {
-      self.file = file
-      self.range = range
-      self.cause = cause
-      self.key = key
-    }
-
-    /// File, bytes and cause in one line, without the key.
-    public var description: String {
-      "\(file) from offset \(range.lowerBound) to \(range.upperBound): \(cause)"
-    }
-  }
-
-  /// How the copied entries may differ from the store's. A minor version may add cases.
-  public enum Warning: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
+  /// How the copied entries may differ from the store's.
+  package enum Warning: String, Sendable, Hashable, CustomStringConvertible {
     /// Records were lost with their keys. Each may have been a newer value of a copied key, or the
     /// key's removal.
     case olderValuesMayBeBack
@@ -56,8 +30,7 @@ public struct SalvageReport: Sendable, Hashable {
     /// The directory has segments that the manifest does not list. Salvage left them out.
     case unlistedSegments
 
-    /// The warning in words, which later versions may change; `rawValue` is stable.
-    public var description: String {
+    package var description: String {
       switch self {
       case .olderValuesMayBeBack:
         "lost records may have been newer values or removals: older values may have reappeared"
@@ -72,25 +45,27 @@ public struct SalvageReport: Sendable, Hashable {
   }
 
   /// Copied entries, including those whose lifetime has ended.
-  public var entryCount: Int = 0
+  public package(set) var entryCount = 0
   /// Bytes of the copied keys, metadata and values.
-  public var byteCount: Int = 0
+  public package(set) var byteCount = 0
   /// Known keys whose newest value is lost. Salvage copies no older values of these keys.
-  public var lostKeyCount: Int = 0
+  public package(set) var lostKeyCount = 0
   /// Total bytes that could not be interpreted.
-  public var lostByteCount: Int = 0
+  public package(set) var lostByteCount = 0
   /// The number of ranges that could not be interpreted.
-  public var lossCount: Int = 0
+  package var lossCount: Int = 0
   /// The first 1,000 of these ranges.
-  public var losses: [Loss] = []
+  public package(set) var losses: [Damage] = []
   /// Unfinished bytes at the end of the log, if the store was not closed. Opening the store
   /// discards them too.
-  public var tornByteCount: Int = 0
+  package var tornByteCount: Int = 0
   /// Whether salvage could use the manifest.
-  public var manifest: ManifestState = .used
-  /// How the copied entries may differ from the store's. If there is a warning, or the copy is not
-  /// complete, entries that `DiskCache.removeAll(tagged:)` removed may reappear.
-  public var warnings: [Warning] = []
+  package var manifest: ManifestState = .used
+  package var kinds: [Warning] = []
+
+  /// How the copied entries may differ from the store's, in words. If there is a warning, or the
+  /// copy is not complete, entries that `DiskCache.removeAll(tagged:)` removed may reappear.
+  public var warnings: [String] { kinds.map(\.description) }
 
   /// Whether the copy has every write that may have been acknowledged: the manifest was used, no
   /// range, key or segment was lost or left out, and the log has no torn bytes at its end.
@@ -99,7 +74,7 @@ public struct SalvageReport: Sendable, Hashable {
   /// them too. But damage to the last write looks the same.
   public var isComplete: Bool {
     lossCount == 0 && lostKeyCount == 0 && manifest == .used && tornByteCount == 0
-      && !warnings.contains(.unlistedSegments)
+      && !kinds.contains(.unlistedSegments)
   }
 
   package init() {}

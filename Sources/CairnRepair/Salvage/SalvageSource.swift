@@ -7,7 +7,7 @@ struct SalvageSource {
   private(set) var manifest: Manifest?
   /// The readable segments, in the order of the log if it is known.
   private(set) var segments: [SalvageSegment] = []
-  private(set) var losses: [SalvageReport.Loss] = []
+  private(set) var losses: [Damage] = []
   private(set) var report = SalvageReport()
   /// The highest sequence number in discarded parts of the log.
   private(set) var highestSequence: Int64 = 0
@@ -47,7 +47,7 @@ struct SalvageSource {
   }
 
   private mutating func lose(_ file: String, _ range: Range<Int>, _ cause: Corruption.Cause) {
-    losses.append(SalvageReport.Loss(file: file, range: range, cause: cause))
+    losses.append(Damage(lost: range, of: file, cause))
   }
 
   /// Finds the segments and the end of each.
@@ -97,7 +97,7 @@ struct SalvageSource {
       guard FileName.isSegment(name), let id = FileName.identifier(in: name) else { return false }
       return id < manifest.nextID && !listed.contains(id)
     }
-    if isUnlisted { report.warnings.append(.unlistedSegments) }
+    if isUnlisted { report.kinds.append(.unlistedSegments) }
   }
 
   // MARK: By the manifest

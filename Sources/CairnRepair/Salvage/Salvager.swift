@@ -43,7 +43,7 @@ struct Salvager: ~Copyable {
       var salvager = try Salvager(
         directory: directory, names: names, hasLostPages: hasLostPages, clock: clock,
         progress: progress)
-      if lockFile == nil { salvager.report.warnings.append(.notLocked) }
+      if lockFile == nil { salvager.report.kinds.append(.notLocked) }
       // Check this before the search, which may take a long time.
       try StoreCopy.checkDestination(destination, outside: directory)
       try salvager.search()
@@ -82,12 +82,12 @@ struct Salvager: ~Copyable {
     report.lossCount += 1
     report.lostByteCount = report.lostByteCount.adding(clamped: range.count)
     if report.losses.count < Self.lossLimit {
-      report.losses.append(SalvageReport.Loss(file: file, range: range, cause: cause, key: key))
+      report.losses.append(Damage(lost: range, of: file, cause, key: key))
     }
   }
 
   private mutating func warn(_ warning: SalvageReport.Warning) {
-    if !report.warnings.contains(warning) { report.warnings.append(warning) }
+    if !report.kinds.contains(warning) { report.kinds.append(warning) }
   }
 
   // MARK: Searching
@@ -96,12 +96,13 @@ struct Salvager: ~Copyable {
   private mutating func search() throws(StoreError) {
     try source.findSegments(bootIdentifier: bootIdentifier, hasLostPages: hasLostPages)
     report.tornByteCount = source.report.tornByteCount
-    for warning in source.report.warnings { warn(warning) }
+    for warning in source.report.kinds { warn(warning) }
     for loss in source.losses {
-      lose(loss.file, loss.range, loss.cause)
+      let place = loss.place
+      lose(place.file, loss.range, place.cause)
       // Losing only a header affects no records.
-      if loss.file != FileName.manifest,
-        loss.cause != .badHeader || loss.range.count > SegmentHeader.byteCount
+      if place.file != FileName.manifest,
+        place.cause != .badHeader || loss.range.count > SegmentHeader.byteCount
       {
         warn(.olderValuesMayBeBack)
       }

@@ -15,14 +15,14 @@ extension Store {
   ///   each segment.
   public static func verify(
     path: String, progress: (WorkProgress) -> Void = { _ in }
-  ) throws(StoreError) -> VerificationReport {
+  ) throws(StoreError) -> CheckReport {
     try verify(path: path, environment: .system(), progress: progress)
   }
 
   /// Checks a store in an environment that the caller supplies, for simulations.
   package static func verify(
     path: String, environment: Environment, progress: (WorkProgress) -> Void = { _ in }
-  ) throws(StoreError) -> VerificationReport {
+  ) throws(StoreError) -> CheckReport {
     try Verifier.verify(path: path, environment: environment, progress: progress)
   }
 
@@ -33,7 +33,7 @@ extension Store {
   ///   - progress: called after each segment, on that thread.
   public static nonisolated(nonsending) func verify(
     path: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
-  ) async throws(StoreError) -> VerificationReport {
+  ) async throws(StoreError) -> CheckReport {
     try await WorkQueue.performAlone { () throws(StoreError) in
       try verify(path: path, progress: progress)
     }

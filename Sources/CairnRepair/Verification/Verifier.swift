@@ -3,15 +3,15 @@ import CairnStore
 /// Checks every byte of every file in a store, continues after each error, and changes nothing.
 struct Verifier: ~Copyable {
   private let directory: Directory
-  private(set) var report = VerificationReport()
+  private(set) var report = CheckReport()
   private let progress: (WorkProgress) -> Void
   /// The number of bytes to check, as known so far.
   private var totalByteCount = 0
 
   static func verify(
     path: String, environment: Environment, progress: (WorkProgress) -> Void
-  ) throws(StoreError) -> VerificationReport {
-    try withoutActuallyEscaping(progress) { (progress) throws(StoreError) -> VerificationReport in
+  ) throws(StoreError) -> CheckReport {
+    try withoutActuallyEscaping(progress) { (progress) throws(StoreError) -> CheckReport in
       try verify(path: path, environment: environment, telling: progress)
     }
   }
@@ -19,10 +19,10 @@ struct Verifier: ~Copyable {
   private static func verify(
     path: String, environment: Environment,
     telling progress: @escaping (WorkProgress) -> Void
-  ) throws(StoreError) -> VerificationReport {
+  ) throws(StoreError) -> CheckReport {
     let directory = try Directory(
       path: path, fileSystem: environment.fileSystem, readOnly: true)
-    var report = VerificationReport()
+    var report = CheckReport()
     // Take the lock first: names change while a writer is at work.
     let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: path, exclusively: false)
@@ -32,7 +32,8 @@ struct Verifier: ~Copyable {
       guard names.contains(where: { FileName.identifier(in: $0) != nil }) else {
         throw .noStore(path: path)
       }
-      report.errors.append(.ofMissingManifest(among: names))
+      report.damage.append(Damage(place: .ofMissingManifest(among: names)))
+      report.isComplete = true
       return report
     }
     guard let lockFile else { throw .withoutLock(path: path) }
@@ -51,6 +52,7 @@ struct Verifier: ~Copyable {
         manifest, files: files, names: names, hasLostPages: hasLostPages, environment: environment)
       try verifier.findReplaced(in: files)
     }
+    verifier.report.isComplete = true
     return verifier.report
   }
 
@@ -63,10 +65,10 @@ struct Verifier: ~Copyable {
   /// The checkpoint, for comparison with the log.
   private var audit: CheckpointAudit?
   /// Damaged values, by their keys.
-  private var damaged: [[UInt8]: [(sequence: SequenceNumber, place: Corruption)]] = [:]
+  private var damaged: [[UInt8]: [(sequence: SequenceNumber, number: Int)]] = [:]
 
   private init(
-    directory: Directory, report: VerificationReport,
+    directory: Directory, report: CheckReport,
     progress: @escaping (WorkProgress) -> Void
   ) {
     self.directory = directory
@@ -80,7 +82,7 @@ struct Verifier: ~Copyable {
   ) throws(StoreError) {
     do { try body(&self) } catch {
       guard case .corrupt(let corruption) = error else { throw error }
-      report.errors.append(corruption.withoutDirectory)
+      report.damage.append(Damage(place: corruption.withoutDirectory))
     }
   }
 
@@ -120,7 +122,7 @@ struct Verifier: ~Copyable {
       guard let id = FileName.identifier(in: name), id < manifest.nextID,
         !listed.contains(name), !removable.contains(id)
       else { continue }
-      report.errors.append(Corruption(file: name, offset: 0, cause: .unlistedFile))
+      report.damage.append(Damage(place: Corruption(file: name, offset: 0, cause: .unlistedFile)))
     }
   }
 
@@ -132,13 +134,14 @@ struct Verifier: ~Copyable {
     guard isWhole else { return }
     let highest = max(highestSequence, manifest.highestSequence)
     for base in bases where base.sequence > highest + 1 {
-      report.errors.append(
-        Corruption(
-          file: base.file, offset: SegmentHeader.baseSequenceOffset, cause: .badHeader))
+      report.damage.append(
+        Damage(
+          place: Corruption(
+            file: base.file, offset: SegmentHeader.baseSequenceOffset, cause: .badHeader)))
     }
     guard let audit else { return }
     try noting { (verifier) throws(StoreError) in
-      verifier.report.errors += try audit.differences()
+      verifier.report.damage += try audit.differences().map { Damage(place: $0) }
     }
   }
 
@@ -240,7 +243,7 @@ struct Verifier: ~Copyable {
     var batch = BatchProgress()
     var offset = SegmentHeader.byteCount
     func note(_ offset: Int, _ cause: Corruption.Cause) {
-      report.errors.append(Corruption(file: file.name, offset: offset, cause: cause))
+      report.damage.append(Damage(place: Corruption(file: file.name, offset: offset, cause: cause)))
     }
     var isInHole = false
     // Records after a hole may belong to a batch that began in the hole or before it.
@@ -292,7 +295,7 @@ struct Verifier: ~Copyable {
       return try audit?.open(id: id, salt: salt, byteCount: byteCount)
     } catch {
       guard case .corrupt(let corruption) = error else { throw error }
-      report.errors.append(corruption.withoutDirectory)
+      report.damage.append(Damage(place: corruption.withoutDirectory))
       audit = nil
       return nil
     }
@@ -323,14 +326,14 @@ struct Verifier: ~Copyable {
     let isSound = try scanner.hasValidValue(record, at: offset)
     if !isSound {
       let place = Corruption(file: file.name, offset: valueStart, cause: .badValue)
-      report.errors.append(place)
       let key = try scanner.withKey(of: record, at: offset) { $0.copied() }
-      report.keys[place] = key
-      damaged[key, default: []].append((sequence, place))
+      damaged[key, default: []].append((sequence, report.damage.count))
+      report.damage.append(Damage(place: place, keys: [key]))
     }
     let padding = valueStart + record.valueByteCount
     if try scanner.endOfData(from: padding, to: offset + record.byteCount) != padding {
-      report.errors.append(Corruption(file: file.name, offset: padding, cause: .badPadding))
+      report.damage.append(
+        Damage(place: Corruption(file: file.name, offset: padding, cause: .badPadding)))
     }
     return isSound
   }
@@ -351,7 +354,7 @@ struct Verifier: ~Copyable {
           let sequence = header.baseSequence + UInt64(record.sequenceDelta)
           let key = try scanner.withKey(of: record, at: offset) { $0.copied() }
           for older in damaged[key] ?? [] where older.sequence < sequence {
-            report.replaced.insert(older.place)
+            report.damage[older.number].keyCount = 0
           }
         }
         offset += record.byteCount

@@ -59,7 +59,7 @@ extension Store {
   @discardableResult
   public func scrub(
     bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }
-  ) throws(StoreError) -> ScrubReport {
+  ) throws(StoreError) -> CheckReport {
     do throws(StoreError) {
       return try currentEngine.scrubber.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
     } catch { throw error.located(in: path) }

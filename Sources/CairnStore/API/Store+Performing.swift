@@ -150,9 +150,9 @@ extension Store {
   public nonisolated(nonsending) func scrub(
     bytesPerSecond: Int? = nil,
     progress: @escaping @Sendable (WorkProgress) -> Visit = { _ in .next }
-  ) async throws(StoreError) -> ScrubReport {
+  ) async throws(StoreError) -> CheckReport {
     let isCancelled = Lock(false)
-    let result = await withTaskCancellationHandler { () -> Swift.Result<ScrubReport, StoreError> in
+    let result = await withTaskCancellationHandler { () -> Swift.Result<CheckReport, StoreError> in
       do throws(StoreError) {
         return .success(
           try await WorkQueue.performAlone { () throws(StoreError) in

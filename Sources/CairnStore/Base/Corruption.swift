@@ -1,7 +1,7 @@
 /// A damaged place in a store's files: bytes that the store cannot have written.
 public struct Corruption: Sendable, Hashable, CustomStringConvertible {
-  /// What is wrong with the bytes. A minor version may add cases.
-  public enum Cause: String, Sendable, Hashable, CustomStringConvertible {
+  /// What is wrong with the bytes.
+  package enum Cause: String, Sendable, Hashable, CustomStringConvertible {
     /// The manifest lists a file that does not exist.
     case missingFile
     /// A file is shorter than its recorded length.
@@ -41,7 +41,7 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case unfinishedCopy
 
     /// The cause in words, which later versions may change; `rawValue` is stable.
-    public var description: String {
+    package var description: String {
       switch self {
       case .missingFile: "the file is missing"
       case .fileTooShort: "the file is shorter than its recorded length"
@@ -67,13 +67,14 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
 
   /// In an error, the store's directory, as the caller gave it. `nil` in a report, because all its
   /// places are in one store.
-  public var directory: String?
+  public package(set) var directory: String?
   /// The file's name in the store's directory.
-  public var file: String
+  public let file: String
   /// Where the damage begins, in bytes from the start of the file.
-  public var offset: Int
-  /// What is wrong there.
-  public var cause: Cause
+  public let offset: Int
+  package let cause: Cause
+  /// The stable name of what is wrong there, such as `badValue`. The description has it in words.
+  public var code: String { cause.rawValue }
 
   /// Describes a damaged place.
   ///

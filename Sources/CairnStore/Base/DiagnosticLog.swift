@@ -15,7 +15,7 @@
 /// background job that sends the message.
 public struct DiagnosticLog: Sendable {
   /// The severity of a message.
-  public enum Level: String, Sendable, Hashable, CaseIterable, Comparable {
+  public enum Level: String, Sendable, Hashable, CaseIterable {
     /// A frequent and expected event: for example, a cache dropped a value with an old tag.
     case debug
     /// An event that needs no action: for example, an open discarded writes that a crash left
@@ -27,10 +27,7 @@ public struct DiagnosticLog: Sendable {
     /// Data is lost or damaged, or something important failed.
     case error
 
-    /// Whether the left level is less severe than the right one.
-    public static func < (left: Level, right: Level) -> Bool { left.severity < right.severity }
-
-    private var severity: Int {
+    package var severity: Int {
       switch self {
       case .debug: 0
       case .info: 1
@@ -40,8 +37,8 @@ public struct DiagnosticLog: Sendable {
     }
   }
 
-  /// The subject of a message. A minor version may add cases.
-  public enum Category: String, Sendable, Hashable, CaseIterable {
+  /// The subject of a message.
+  @usableFromInline package enum Category: String, Sendable {
     /// What an open found or changed: quarantined files, an unusable checkpoint, a replaced store.
     case recovery
     /// Damaged bytes.
@@ -64,8 +61,9 @@ public struct DiagnosticLog: Sendable {
   public struct Message: Sendable, Hashable, CustomStringConvertible {
     /// The severity.
     public let level: Level
-    /// The subject.
-    public let category: Category
+    /// The subject: a word such as `recovery`, `damage`, `clock`, `writing`, `reading`, `coding`,
+    /// `maintenance` or `configuration`.
+    public let category: String
     /// The directory of the store or cache, as the caller gave it.
     public let path: String
     /// What happened, in words that later versions may change.
@@ -74,7 +72,7 @@ public struct DiagnosticLog: Sendable {
     /// Level, category, path and text, on one line.
     public var description: String {
       let place = text.hasPrefix(shown(path)) ? "" : "\(path): "
-      return shown("\(level.rawValue): \(category.rawValue): \(place)\(text)")
+      return shown("\(level.rawValue): \(category): \(place)\(text)")
     }
   }
 
@@ -110,6 +108,6 @@ public struct DiagnosticLog: Sendable {
 
   /// Whether the handler receives messages of a level.
   package func takes(_ level: Level) -> Bool {
-    if case .nobody = handler { false } else { level >= lowest }
+    if case .nobody = handler { false } else { level.severity >= lowest.severity }
   }
 }

@@ -2,8 +2,7 @@
 ///
 /// Each name appears once, with its help, its type and all its samples, as the format requires.
 package struct PrometheusText: Sendable {
-  package typealias Value = any Numeric & CustomStringConvertible
-  package typealias Sample = (labels: KeyValuePairs<String, String>, value: Value)
+  package typealias Sample = (labels: KeyValuePairs<String, String>, value: Double)
 
   package private(set) var text = ""
   private let prefix: String
@@ -11,14 +10,13 @@ package struct PrometheusText: Sendable {
   /// - Parameter prefix: begins each name. Characters that a name may not contain become `_`.
   package init(prefix: String) { self.prefix = Self.name(prefix) }
 
-  /// A number that only grows. Its name ends in `_total`.
-  package mutating func counter(_ name: String, _ help: String, _ samples: [Sample]) {
-    add("\(name)_total", "counter", help, samples.map { ("", $0) })
-  }
-
-  /// A number that can go up and down.
-  package mutating func gauge(_ name: String, _ help: String, _ samples: [Sample]) {
-    add(name, "gauge", help, samples.map { ("", $0) })
+  /// A number that only grows, whose name ends in `_total`, or one that can go up and down.
+  package mutating func add(
+    _ name: String, _ help: String, isCounter: Bool = false, _ samples: [Sample]
+  ) {
+    add(
+      isCounter ? "\(name)_total" : name, isCounter ? "counter" : "gauge", help,
+      samples.map { ("", $0) })
   }
 
   /// A distribution of durations, in seconds.
@@ -35,10 +33,10 @@ package struct PrometheusText: Sendable {
     var samples: [(suffix: String, sample: Sample)] = []
     for (index, end) in ends.enumerated() {
       if index < counts.count { count &+= counts[index] }
-      samples.append(("_bucket", (["le": end], count)))
+      samples.append(("_bucket", (["le": end], Double(count))))
     }
     samples.append(("_sum", ([:], sum.inSeconds)))
-    samples.append(("_count", ([:], count)))
+    samples.append(("_count", ([:], Double(count))))
     add(name, "histogram", help, samples)
   }
 
@@ -50,8 +48,17 @@ package struct PrometheusText: Sendable {
     text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n"
     for (suffix, (labels, value)) in samples {
       let list = labels.map { "\($0.key)=\"\(Self.escaped($0.value))\"" }.joined(separator: ",")
-      text += "\(name)\(suffix)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"
+      text += "\(name)\(suffix)\(list.isEmpty ? "" : "{\(list)}") \(Self.shown(value))\n"
     }
+  }
+
+  /// The name of a metric, such as `liveBytes`, as in Prometheus: `live_bytes`.
+  package static func words(_ name: String) -> String {
+    name.map { $0.isUppercase ? "_\($0.lowercased())" : "\($0)" }.joined()
+  }
+
+  private static func shown(_ value: Double) -> String {
+    Int64(exactly: value).map { "\($0)" } ?? "\(value)"
   }
 
   private static func name(_ text: String) -> String {

@@ -12,25 +12,6 @@ public enum RemovalCause: Sendable, Hashable {
   case expired
 }
 
-/// Why a store or cache evicted an entry. A minor version may add cases.
-public enum EvictionCause: Sendable, Hashable, CaseIterable {
-  /// The limit on the number of entries.
-  case countLimit
-  /// The limit on bytes on disk.
-  case byteLimit
-  /// The limit on cost in memory. A value that alone costs more than the limit is evicted at once,
-  /// and no other entry is.
-  case costLimit
-  /// Free space on the disk: `freeDiskSpaceFloor`, or a trim to free space.
-  case freeDiskSpace
-  /// A caller's trim to a number, a size or an age.
-  case trim
-  /// A system memory shortage.
-  case memoryPressure
-  /// The program went to the background.
-  case background
-}
-
 /// A removal from the store, as the configuration's `removalObserver` receives it. A minor version
 /// may add cases.
 public enum RemovalEvent: Sendable, Hashable {

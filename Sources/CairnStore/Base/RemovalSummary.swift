@@ -7,7 +7,7 @@ public struct RemovalSummary: Sendable, Hashable {
   public var cost: Int
   /// Entries on disk that could not be removed, because the heads of their records are damaged and
   /// do not reveal the keys. Reading one throws `corrupt`.
-  public var damagedCount: Int
+  @usableFromInline package var damagedCount: Int
 
   @inlinable
   package init(count: Int = 0, cost: Int = 0, damagedCount: Int = 0) {

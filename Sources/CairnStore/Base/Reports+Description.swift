@@ -17,7 +17,7 @@ extension StoreStatistics: CustomStringConvertible {
     let size = DisplayText.size
     var lines = [
       line(
-        DisplayText.count(indexedKeyCount, "key"), "\(size(liveByteCount)) live",
+        DisplayText.count(count, "key"), "\(size(liveByteCount)) live",
         "\(size(deadByteCount)) dead",
         "\(size(allocatedByteCount)) on disk in \(DisplayText.count(segmentCount, "segment"))",
         part(pinnedByteCount, "\(size(pinnedByteCount)) still read from"),
@@ -46,7 +46,7 @@ extension RecoveryReport: CustomStringConvertible {
     return line(
       opening, wasClean ? nil : "not closed before",
       part(tornByteCount, "\(DisplayText.count(tornByteCount, "unfinished byte")) discarded"),
-      part(damagedValues.count, DisplayText.count(damagedValues.count, "damaged value")),
+      part(damage.count, DisplayText.count(damage.count, "damaged value")),
       part(
         quarantinedFiles.count, "\(DisplayText.count(quarantinedFiles.count, "file")) set aside"),
       clockWentBack ? "the clock is more than a day behind" : nil,
@@ -87,20 +87,18 @@ extension BackupReport: CustomStringConvertible {
       "\(DisplayText.count(entryCount, "entry", "entries")) backed up",
       "\(DisplayText.size(byteCount)) in \(DisplayText.count(segmentCount, "segment"))",
       part(
-        damagedValues.count,
-        DisplayText.count(damagedValues.count, "damaged value") + DisplayText.list(damagedValues)))
+        damage.count, DisplayText.count(damage.count, "damaged value") + DisplayText.list(damage)))
   }
 }
 
-extension ScrubReport: CustomStringConvertible {
-  /// The amount read, and the first ten damaged places.
+extension CheckReport: CustomStringConvertible {
+  /// The amount checked, and the first ten damaged places.
   public var description: String {
     line(
       "\(DisplayText.count(recordCount, "sound record")) in \(DisplayText.size(byteCount))",
+      part(tornByteCount, DisplayText.count(tornByteCount, "unfinished byte")),
       isComplete ? nil : "stopped before the end",
       damage.isEmpty
-        ? "no damage"
-        : DisplayText.count(damage.count, "damaged place") + DisplayText.list(damage.map(\.place))
-    )
+        ? "no damage" : DisplayText.count(damage.count, "damaged place") + DisplayText.list(damage))
   }
 }

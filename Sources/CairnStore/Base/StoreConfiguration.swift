@@ -24,7 +24,7 @@ public struct StoreConfiguration: Sendable {
   ///
   /// If the dead bytes exceed what the bound allows by more than half, and by more than
   /// twice `segmentByteLimit`, overwrites wait for compaction. Just below that, overwrites are slowed.
-  /// `statistics().excessByteCount` and `writeDelay` show these waits, and `log` reports them.
+  /// The metrics `excessBytes` and `writeDelaySeconds` show these waits, and `log` reports them.
   /// Removals and writes of new keys do not wait. A large value or batch waits until compaction has
   /// reclaimed the space that the previous large write made dead. If compaction cannot reclaim
   /// anything, no write waits.
@@ -165,7 +165,7 @@ public struct StoreConfiguration: Sendable {
   /// Called for every damaged place that a scrub finds, once per cycle, and for every damaged value
   /// that a compaction copies. Default `nil`. The call is made outside all locks, so the closure may
   /// use the store: on the scrubbing thread or, after a compaction, on a thread of the store.
-  public var damageObserver: (@Sendable (DamageEvent) -> Void)?
+  public var damageObserver: (@Sendable (Damage) -> Void)?
 
   /// A key that no limit, trim or removal by predicate removes. Only a write of this key or
   /// `removeAll` does.

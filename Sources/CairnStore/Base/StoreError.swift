@@ -120,15 +120,14 @@ public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
 
 /// A failed system call, with its path and reason.
 public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
-  /// A remedy for a failure. A minor version may add cases.
-  public enum Advice: String, Sendable, Hashable, CustomStringConvertible {
+  /// A remedy for a failure.
+  package enum Advice: String, Sendable, Hashable, CustomStringConvertible {
     /// Create the parent directory first.
     case parentMustExist
     /// Open the store for reading, because this process may not write to it.
     case openForReading
 
-    /// The advice in words, which later versions may change; `rawValue` is stable.
-    public var description: String {
+    package var description: String {
       switch self {
       case .parentMustExist: "the parent directory must exist"
       case .openForReading: "Store(readingAt:) opens it for reading"
@@ -137,15 +136,15 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// The name of the call, as in its manual page.
-  public var call: String
+  public let call: String
   /// The file or directory that the call was for.
-  public var path: String
+  public let path: String
   /// The number in `errno`.
-  public var errorNumber: Int32
+  public let errorNumber: Int32
   /// The remedy, if known.
-  public var advice: Advice?
+  package var advice: Advice?
   /// The system's words for the error number.
-  public var reason: String
+  package let reason: String
 
   /// Makes a failure.
   ///

@@ -1,4 +1,54 @@
 extension StoreStatistics {
+  private typealias Number = (name: String, help: String, value: Double)
+
+  private var counters: [Number] {
+    [
+      ("compactedBytes", "Bytes that compaction has written.", Double(compactedByteCount)),
+      ("delayedWrites", "Writes that waited for compaction or room.", Double(delayedWriteCount)),
+      ("writeDelaySeconds", "How long delayed writes waited.", writeDelay.inSeconds),
+      ("scrubReadBytes", "Bytes that scrubs have read.", Double(scrub.readByteCount)),
+    ]
+  }
+
+  private var gauges: [Number] {
+    let counts: [(String, String, Int)] = [
+      ("keys", "Keys in the index.", count),
+      ("segments", "Segments of the log.", segmentCount),
+      ("tombstones", "Tombstones in the log.", tombstoneCount),
+      ("liveBytes", "Live bytes of the log.", liveByteCount),
+      ("deadBytes", "Dead bytes of the log.", deadByteCount),
+      ("allocatedBytes", "Bytes that the segments take on disk.", allocatedByteCount),
+      ("pinnedBytes", "Bytes reclaimed when the last read of them ends.", pinnedByteCount),
+      ("reclaimableBytes", "Dead bytes that a compaction could reclaim.", reclaimableByteCount),
+      ("excessBytes", "Dead bytes above the bound or kept for damage.", excessByteCount),
+      ("indexBytes", "Bytes of memory that the index takes.", indexByteCount),
+      ("lastVersion", "The version of the newest write.", Int(clamping: lastVersion)),
+      ("recoveryDamagedValues", "Values that the last open found damaged.", recovery.damage.count),
+      (
+        "recoveryQuarantinedFiles", "Files that the last open set aside.",
+        recovery.quarantinedFiles.count
+      ),
+      ("scrubFoundPlaces", "Damaged places found by the current cycle.", scrub.damageCount),
+      ("scrubDamagedPlaces", "Damaged places found by the last cycle.", scrub.lastDamageCount),
+    ]
+    let end = scrub.lastCompleted.map { Double($0.millisecondsSinceEpoch) / 1000 }
+    return counts.map { ($0.0, $0.1, Double($0.2)) }
+      + [
+        (
+          "clockOffsetSeconds", "How far the clock is ahead of the elapsed time.",
+          clockOffset.inSeconds
+        )
+      ]
+      + (end.map { [("scrubLastCompletedTimestampSeconds", "When the last cycle finished.", $0)] }
+        ?? [])
+  }
+
+  /// All numbers with their names, for a metrics library.
+  public var metrics: [Metric] {
+    counters.map { Metric($0.name, $0.value) }
+      + gauges.map { Metric($0.name, $0.value, isCounter: false) }
+  }
+
   /// The statistics as text for Prometheus to scrape, in exposition format 0.0.4
   /// (`text/plain; version=0.0.4`). A name consists of the prefix, `store` and the metric: for
   /// example, `cairn_store_live_bytes`.
@@ -10,21 +60,7 @@ extension StoreStatistics {
   ///   different prefixes. Characters that a name may not contain become `_`.
   public func prometheus(prefix: String) -> String {
     var text = PrometheusText(prefix: prefix)
-    addInfo(to: &text)
-    addSizes(to: &text)
-    text.counter(
-      "store_compacted_bytes", "Bytes that compaction has written.", [([:], compactedByteCount)])
-    text.counter(
-      "store_delayed_writes", "Writes that waited for compaction or for room.",
-      [([:], delayedWriteCount)])
-    text.counter(
-      "store_write_delay_seconds", "How long delayed writes waited.", [([:], writeDelay.inSeconds)])
-    addScrub(to: &text)
-    return text.text
-  }
-
-  private func addInfo(to text: inout PrometheusText) {
-    text.gauge(
+    text.add(
       "store_info", "The versions of Cairn and of the format, and what the last open did.",
       [
         (
@@ -34,44 +70,12 @@ extension StoreStatistics {
           ], 1
         )
       ])
-    text.gauge(
-      "store_recovery_damaged_values", "Values that the last open found damaged.",
-      [([:], recovery.damagedValues.count)])
-    text.gauge(
-      "store_recovery_quarantined_files", "Unknown files that the last open set aside.",
-      [([:], recovery.quarantinedFiles.count)])
-    text.gauge("store_last_version", "The version of the newest write.", [([:], lastVersion)])
-    text.gauge(
-      "store_clock_offset_seconds", "How far the clock is ahead of the elapsed time.",
-      [([:], clockOffset.inSeconds)])
-  }
-
-  private func addSizes(to text: inout PrometheusText) {
-    let gauges: [(String, String, Int)] = [
-      ("keys", "Keys in the index.", indexedKeyCount),
-      ("segments", "Segments of the log.", segmentCount),
-      ("tombstones", "Tombstones in the log.", tombstoneCount),
-      ("live_bytes", "Live bytes of the log.", liveByteCount),
-      ("dead_bytes", "Dead bytes of the log.", deadByteCount),
-      ("allocated_bytes", "Bytes that the segments take on disk.", allocatedByteCount),
-      ("pinned_bytes", "Bytes reclaimed when the last read of them ends.", pinnedByteCount),
-      ("reclaimable_bytes", "Dead bytes that a compaction could reclaim.", reclaimableByteCount),
-      ("excess_bytes", "Dead bytes above the bound or kept for damage.", excessByteCount),
-      ("index_bytes", "Bytes of memory that the index takes.", indexByteCount),
-    ]
-    for (name, help, value) in gauges { text.gauge("store_\(name)", help, [([:], value)]) }
-  }
-
-  private func addScrub(to text: inout PrometheusText) {
-    text.counter(
-      "store_scrub_read_bytes", "Bytes that scrubs have read.", [([:], scrub.readByteCount)])
-    text.gauge(
-      "store_scrub_damaged_places", "Damaged places found by the last cycle and the current one.",
-      [(["cycle": "last"], scrub.lastDamageCount), (["cycle": "current"], scrub.damageCount)])
-    if let end = scrub.lastCompleted {
-      text.gauge(
-        "store_scrub_last_completed_timestamp_seconds", "When the last cycle finished.",
-        [([:], Double(end.millisecondsSinceEpoch) / 1000)])
+    for (numbers, isCounter) in [(gauges, false), (counters, true)] {
+      for (name, help, value) in numbers {
+        text.add(
+          "store_\(PrometheusText.words(name))", help, isCounter: isCounter, [([:], value)])
+      }
     }
+    return text.text
   }
 }

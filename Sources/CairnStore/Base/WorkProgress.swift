@@ -1,7 +1,7 @@
 /// The progress of a long call: a backup, scrub, verification, salvage or `removeAll`.
 public struct WorkProgress: Sendable, Hashable {
   /// The phases of long calls, in order.
-  public enum Phase: Sendable, Hashable {
+  package enum Phase: Sendable, Hashable {
     /// Reads files and checks them. The unit is a byte.
     case reading
     /// Copies records. The unit is a byte.
@@ -13,12 +13,12 @@ public struct WorkProgress: Sendable, Hashable {
   }
 
   /// The current phase.
-  public var phase: Phase
+  package let phase: Phase
   /// Units done in this phase.
-  public var completedCount: Int
+  public let completedCount: Int
   /// Total units in this phase, or `nil` if unknown. The number can change during the call: for
   /// example, a compaction can shorten the log during a scrub.
-  public var totalCount: Int?
+  public let totalCount: Int?
 
   package init(_ phase: Phase, completedCount: Int, totalCount: Int? = nil) {
     self.phase = phase

@@ -110,8 +110,8 @@ struct Backup {
         if try scanner.hasValidValue(header, at: offset) { return }
         let place = Corruption(
           file: file.name, offset: offset + header.headByteCount, cause: .badValue)
-        report.damagedValues.append(place)
-        report.keys[place] = try scanner.withKey(of: header, at: offset) { $0.copied() }
+        let key = try scanner.withKey(of: header, at: offset) { $0.copied() }
+        report.damage.append(Damage(place: place, keys: [key]))
       }
       done += end
       progress(

@@ -44,7 +44,7 @@ extension Engine {
           byteCount: usage.end, allocatedByteCount: onDisk, isSealed: sealed.contains(segment.id)))
     }
     var statistics = StoreStatistics(
-      indexedKeyCount: lookup.index.count,
+      count: lookup.index.count,
       liveByteCount: shares.reduce(0) { $0 + $1.liveByteCount },
       deadByteCount: shares.reduce(0) { $0 + $1.deadByteCount }, allocatedByteCount: allocated,
       segments: shares, tombstoneCount: shares.reduce(0) { $0 + $1.tombstoneCount },

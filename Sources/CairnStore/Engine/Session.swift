@@ -114,21 +114,22 @@ final class Session: Sendable {
   }
 
   /// Reports damage as a scrub does, but later and under no lock.
-  func tell(_ damage: DamageEvent) {
+  func tell(_ damage: Damage) {
     environment.background.run { [configuration, path] in
       Self.report(damage, configuration, path)
     }
   }
 
   /// Reports damage to the log and the observer. The caller must hold no lock.
-  func report(_ damage: DamageEvent) { Self.report(damage, configuration, path) }
+  func report(_ damage: Damage) { Self.report(damage, configuration, path) }
 
   private static func report(
-    _ damage: DamageEvent, _ configuration: StoreConfiguration, _ path: String
+    _ damage: Damage, _ configuration: StoreConfiguration, _ path: String
   ) {
     configuration.log(
       .error, .damage, path: path,
-      "damage: \(damage.place); newest values at this place: \(damage.keyCount)")
+      "damage: \(damage.place); newest values at this place: \(damage.keyCount ?? damage.keys.count)"
+    )
     configuration.damageObserver?(damage)
   }
 

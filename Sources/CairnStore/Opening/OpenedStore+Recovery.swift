@@ -230,7 +230,7 @@ extension OpenedStore {
     }
     try tail.resolve(sameBoot: sameBoot)
     recovery.tornByteCount = tail.tornByteCount
-    recovery.damagedValues = tail.damagedValues
+    recovery.damage = tail.damagedValues.map { Damage(place: $0) }
     discardedSequence = tail.highestSequence
     cutIndex = tail.cut?.index
     for (entry, extent) in zip(manifest.openSegments, tail.extents) {

@@ -309,7 +309,7 @@ struct OpenedStore {
         .info, .recovery,
         "discarded \(recovery.tornByteCount) bytes of a write that a crash cut short")
     }
-    tellOfEach(.error, .damage, recovery.damagedValues.map { "\($0)" })
+    tellOfEach(.error, .damage, recovery.damage.map { "\($0)" })
     tellOfEach(
       .warning, .damage, replacedDamage.map { "\($0); a later record took its place" })
     if recovery.clockWentBack {

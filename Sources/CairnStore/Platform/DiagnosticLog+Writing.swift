@@ -10,7 +10,7 @@ extension DiagnosticLog {
     _ level: Level, _ category: Category, path: String, _ text: @autoclosure () -> String
   ) {
     guard takes(level) else { return }
-    let message = Message(level: level, category: category, path: path, text: text())
+    let message = Message(level: level, category: category.rawValue, path: path, text: text())
     switch handler {
     case .nobody: return
     case .standardError: Self.writeToStandardError("cairn: \(message)\n")

@@ -12,11 +12,11 @@ struct DescriptionTests {
     let store = try Store(directory.store, .small())
     #expect("\(store)" == "Store at \(directory.store)")
     var statistics = try store.statistics()
-    statistics.indexedKeyCount = 1234
+    statistics.count = 1234
     statistics.liveByteCount = 3 << 19
     statistics.deadByteCount = 100
     statistics.allocatedByteCount = 4 << 20
-    statistics.segmentCount = 1
+    #expect(statistics.segmentCount == 1)
     statistics.indexByteCount = 2048
     #expect(
       "\(statistics)" == """
@@ -45,14 +45,18 @@ struct DescriptionTests {
 
   @Test("Reports are one line, plus one for each of the first ten places")
   func reports() throws {
-    var verification = VerificationReport()
+    var verification = CheckReport()
     verification.recordCount = 1
     verification.byteCount = 2 << 30
-    #expect("\(verification)" == "1 sound record in 2.0 GiB, no errors")
-    verification.errors = (0..<12).map { Corruption(file: "f", offset: $0, cause: .badValue) }
+    #expect("\(verification)" == "1 sound record in 2.0 GiB, stopped before the end, no damage")
+    verification.isComplete = true
+    #expect("\(verification)" == "1 sound record in 2.0 GiB, no damage")
+    verification.damage = (0..<12).map {
+      Damage(place: Corruption(file: "f", offset: $0, cause: .badValue))
+    }
     let lines = "\(verification)".split(separator: "\n")
-    #expect(lines.first == "1 sound record in 2.0 GiB, 12 errors")
-    #expect(lines.dropFirst().first == "  \(verification.errors[0])")
+    #expect(lines.first == "1 sound record in 2.0 GiB, 12 damaged places")
+    #expect(lines.dropFirst().first == "  \(verification.damage[0])")
     #expect(lines.count == 12 && lines.last == "  and 2 more")
     var salvage = SalvageReport()
     salvage.entryCount = 2
@@ -61,8 +65,8 @@ struct DescriptionTests {
     salvage.lostKeyCount = 1
     salvage.lossCount = 1
     salvage.lostByteCount = 2048
-    salvage.losses = [.init(file: "f", range: 1..<2049, cause: .badValue, key: [65, 66])]
-    salvage.warnings = [.notLocked]
+    salvage.losses = [Damage(lost: 1..<2049, of: "f", .badValue, key: [65, 66])]
+    salvage.kinds = [.notLocked]
     #expect(
       "\(salvage)" == """
         2 entries salvaged, 10 B, 1 key lost, 2.0 KiB unreadable in 1 place
@@ -79,8 +83,5 @@ struct DescriptionTests {
     #expect(
       "\(BackupReport(entryCount: 1, segmentCount: 2, byteCount: 2048))"
         == "1 entry backed up, 2.0 KiB in 2 segments")
-    #expect(
-      "\(ScrubReport(byteCount: 2048, recordCount: 2, isComplete: false))"
-        == "2 sound records in 2.0 KiB, stopped before the end, no damage")
   }
 }

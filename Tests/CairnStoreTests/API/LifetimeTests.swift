@@ -92,7 +92,7 @@ struct LifetimeTests {
     #expect(try store.value(forKey: "key") == nil)
     // If this thread had to wait for its turn, housekeeping may have removed the entry first.
     try store.trim(.expired)
-    #expect(try store.statistics().indexedKeyCount == 0)
+    #expect(try store.statistics().count == 0)
   }
 
   @Test("An overwrite can keep the entry's end")

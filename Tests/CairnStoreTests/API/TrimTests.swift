@@ -265,13 +265,13 @@ struct TrimTests {
     let summary = try store.trim(.expired)
     #expect(summary.count == 50)
     var after = try store.statistics()
-    #expect(after.indexedKeyCount == 150)
+    #expect(after.count == 150)
     #expect(after.liveByteCount == before.liveByteCount - summary.cost)
     #expect(after.tombstoneCount == before.tombstoneCount + 50)
     clock.advance(by: .seconds(12))
     #expect(try store.trim(.expired).count == 24)
     after = try store.statistics()
-    #expect(after.indexedKeyCount == 126)
+    #expect(after.count == 126)
     #expect(try store.contains("key101"))
     #expect(try store.trim(.expired) == RemovalSummary())
   }
@@ -289,7 +289,7 @@ struct TrimTests {
     let again = try Store(
       directory.store, .small(clock: clock) { $0.maintenanceInterval = nil })
     #expect(try again.trim(.expired).count == 7)
-    #expect(try again.statistics().indexedKeyCount == 93)
+    #expect(try again.statistics().count == 93)
   }
 
   // MARK: Keys and predicates

@@ -10,11 +10,8 @@ struct NameTests {
       #expect(Corruption.Cause(rawValue: cause) != nil)
     }
     for limit in ["disk", "quota", "fileSize"] { #expect(SpaceLimit(rawValue: limit) != nil) }
-    for warning in SalvageReport.Warning.allCases {
-      #expect(!warning.rawValue.contains(" "))
-      #expect(warning.description.contains(" "))
-    }
     let corruption = Corruption(file: "seg", offset: 8, cause: .badValue)
+    #expect(corruption.code == "badValue")
     #expect(corruption.description == "seg at offset 8: the value does not match its checksum")
     let error = StoreError.noSpace(path: "/d", neededByteCount: 1, limit: .disk)
     #expect(error.description == "/d: no room for 1 more bytes: the filesystem is full")

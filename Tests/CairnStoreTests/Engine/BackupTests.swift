@@ -40,7 +40,7 @@ struct BackupTests {
     var phases: [WorkProgress] = []
     let report = try store.backup(to: copyPath) { phases.append($0) }
     #expect(report.entryCount == before.count)
-    #expect(report.damagedValues == [])
+    #expect(report.damage == [])
     #expect(report.version == (try store.statistics().lastVersion))
     #expect(phases.last?.phase == .verifying)
     #expect(phases.last?.completedCount == report.byteCount)
@@ -164,7 +164,7 @@ struct BackupTests {
         #expect(error?.corruption?.file == name)
         #expect(try Image(of: copy).files.isEmpty)
       } else {
-        #expect(try damaged.backup(to: copy).damagedValues.map(\.file) == [name])
+        #expect(try damaged.backup(to: copy).damage.map(\.place.file) == [name])
         #expect(storeError { _ = try Store(copy).value(forKey: "a") }?.corruption != nil)
         #expect(try Store(copy).text("b") == "second value")
       }

@@ -131,7 +131,7 @@ final class ExtensionTests: StoreSuite {
     #expect(try store.contents().keys.sorted() == ["a"])
     clock.advance(by: .seconds(5))
     #expect(try store.trim(.expired).count == 1)
-    #expect(try store.statistics().indexedKeyCount == 0)
+    #expect(try store.statistics().count == 0)
   }
 
   @Test("An entry that was idle for too long goes, however late its lifetime ends")
@@ -145,7 +145,7 @@ final class ExtensionTests: StoreSuite {
     #expect(try store.extendLifetime(forKey: "key", to: .seconds(2000)) == false)
     #expect(try store.count() == 0)
     #expect(try store.trim(.expired).count == 1)
-    #expect(try store.statistics().indexedKeyCount == 0)
+    #expect(try store.statistics().count == 0)
     #expect(try store.auditUsage() == [])
   }
 

@@ -134,7 +134,7 @@ struct FaultSweepTests {
       let report = try Store.verify(path: directory.store)
       run.faults += ledger.faults + report.errors.map { "verify: \($0)" }
       let recovery = try Store(directory.store, readOnly: true).statistics().recovery
-      run.faults += recovery.damagedValues.map { "damaged: \($0)" }
+      run.faults += recovery.damage.map { "damaged: \($0)" }
       // A backup is a store or nothing.
       for round in 0..<2 {
         let path = directory("backup \(round)")

@@ -71,7 +71,7 @@ struct KillTests {
         #expect(found == state || found == next, comment)
         states[thread] = found
       }
-      #expect(try store.statistics().recovery.damagedValues == [], comment)
+      #expect(try store.statistics().recovery.damage == [], comment)
       try store.close()
       #expect(try Store.verify(path: directory.store).errors == [], comment)
     }

@@ -99,14 +99,14 @@ struct MaintenanceTests {
     try store.setValue("v", forKey: "short", lifetime: .seconds(20))
     #expect(process.queue.delays == [.seconds(30)])
     clock.advance(by: .seconds(30))
-    #expect(try store.statistics().indexedKeyCount == 11)
+    #expect(try store.statistics().count == 11)
     process.queue.runAll(dueAfter: .seconds(30))
-    #expect(try store.statistics().indexedKeyCount == 10)
+    #expect(try store.statistics().count == 10)
     // The same again, for an entry of a batch.
     try store.write { try $0.setValue("v", forKey: "short", options: .lifetime(.seconds(20))) }
     clock.advance(by: .seconds(30))
     process.queue.runAll(dueAfter: .seconds(30))
-    #expect(try store.statistics().indexedKeyCount == 10)
+    #expect(try store.statistics().count == 10)
     try store.close()
     process.queue.runAll(dueAfter: .seconds(30))
     #expect(process.queue.delays == [], "nothing holds a store that was closed")
@@ -127,7 +127,7 @@ struct MaintenanceTests {
     process.queue.runAll(dueAfter: .zero)
     clock.advance(by: .seconds(30))
     process.queue.runAll(dueAfter: .seconds(30))
-    #expect(try store.statistics().indexedKeyCount == 0)
+    #expect(try store.statistics().count == 0)
     try store.close()
   }
 
@@ -144,7 +144,7 @@ struct MaintenanceTests {
     #expect(process.queue.delays.contains(.seconds(60)))
     clock.advance(by: .seconds(60))
     process.queue.runAll(dueAfter: .seconds(60))
-    #expect(try store.statistics().indexedKeyCount == 0)
+    #expect(try store.statistics().count == 0)
   }
 
   @Test("Rounds keep the floor of free space")
@@ -277,7 +277,7 @@ struct MaintenanceTests {
     #expect(process.queue.delays.allSatisfy { $0 == .zero })
     clock.advance(by: .seconds(20))
     try store.maintain()
-    #expect(try store.statistics().indexedKeyCount == 0)
+    #expect(try store.statistics().count == 0)
     try store.close()
     let reader = try process.open(.small(clock: clock), readOnly: true)
     #expect(throws: StoreError.readOnly(path: SimulatedProcess.path)) { try reader.maintain() }

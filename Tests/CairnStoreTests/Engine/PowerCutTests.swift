@@ -83,7 +83,7 @@ struct PowerCutTests {
         lostCount += max(0, last[thread] - kept)
         states[thread] = found
       }
-      #expect(try store.statistics().recovery.damagedValues == [], comment)
+      #expect(try store.statistics().recovery.damage == [], comment)
       try store.close()
       #expect(try Store.verify(path: path).errors == [], comment)
     }

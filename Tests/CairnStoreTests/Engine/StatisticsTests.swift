@@ -58,13 +58,13 @@ struct StatisticsTests {
     let live = newest.values.reduce(0) { $0 + $1.1 }
     #expect(before.liveByteCount == live, Seed.comment)
     #expect(before.tombstoneCount == tombstones, Seed.comment)
-    #expect(before.indexedKeyCount == newest.values.count { $0.1 > 0 }, Seed.comment)
+    #expect(before.count == newest.values.count { $0.1 > 0 }, Seed.comment)
     // The next open finds the same numbers.
     let after = try Store(directory.store).statistics()
     #expect(after.liveByteCount == before.liveByteCount, Seed.comment)
     #expect(after.deadByteCount == before.deadByteCount, Seed.comment)
     #expect(after.tombstoneCount == before.tombstoneCount, Seed.comment)
-    #expect(after.indexedKeyCount == before.indexedKeyCount, Seed.comment)
+    #expect(after.count == before.count, Seed.comment)
     #expect(after.segmentCount == before.segmentCount, Seed.comment)
     #expect(after.lastVersion == before.lastVersion, Seed.comment)
     #expect(after.formatVersion == "1.0" && after.libraryVersion == "0.1.0")

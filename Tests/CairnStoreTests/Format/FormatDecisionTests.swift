@@ -249,7 +249,7 @@ struct FormatDecisionTests {
       }
       #expect(reason.contains("LOCK"))
     }
-    #expect(try Salvaged(image).report.warnings == [.notLocked])
+    #expect(try Salvaged(image).report.kinds == [.notLocked])
   }
 
   // MARK: Records

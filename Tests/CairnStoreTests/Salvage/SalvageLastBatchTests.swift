@@ -39,7 +39,7 @@ struct SalvageLastBatchTests {
     #expect(!salvaged.report.isComplete)
     #expect(salvaged.report.losses.map(\.range) == [try killed.lastRecords[3 + number].range])
     #expect(salvaged.report.tornByteCount == 0)
-    #expect(salvaged.report.warnings == [.olderValuesMayBeBack])
+    #expect(salvaged.report.kinds == [.olderValuesMayBeBack])
   }
 
   @Test(
@@ -51,7 +51,7 @@ struct SalvageLastBatchTests {
     let salvaged = try Salvaged(image, boot: boot)
     #expect(salvaged.values == killed.after.filter { $0.key != "key \(number)" })
     #expect(!salvaged.report.isComplete)
-    #expect(salvaged.report.losses.map(\.cause) == [.badValue])
+    #expect(salvaged.report.losses.map(\.place.cause) == [.badValue])
     #expect(salvaged.report.lostKeyCount == 1)
   }
 
@@ -106,7 +106,7 @@ struct SalvageLastBatchTests {
     let image = try flipped(100) { $0.offset + 9 }.flipping(try killed.lastSegment, at: value)
     let salvaged = try Salvaged(image)
     #expect(salvaged.values == killed.after.filter { $0.key != "key 100" })
-    #expect(salvaged.report.losses.map(\.cause) == [.badRecordHeader])
+    #expect(salvaged.report.losses.map(\.place.cause) == [.badRecordHeader])
   }
 
   @Test(
@@ -137,7 +137,7 @@ struct SalvageLastBatchTests {
     image.files[FileName.segment(SegmentID(rawValue: id))] = [1]
     let salvaged = try Salvaged(image)
     #expect(salvaged.values == killed.after)
-    #expect(salvaged.report.warnings == [.unlistedSegments] && !salvaged.report.isComplete)
+    #expect(salvaged.report.kinds == [.unlistedSegments] && !salvaged.report.isComplete)
   }
 
   /// A salvage once ignored the checkpoint, and treated a loss of covered records as a torn tail.
@@ -157,6 +157,8 @@ struct SalvageLastBatchTests {
     let without = try Salvaged(last, boot: boot)
     #expect(without.values == killed.after.filter { $0.key != "key 3" })
     #expect(
-      without.report.losses.contains { $0.cause == .lostRecords || $0.cause == .badRecordHeader })
+      without.report.losses.contains {
+        $0.place.cause == .lostRecords || $0.place.cause == .badRecordHeader
+      })
   }
 }

@@ -34,7 +34,7 @@ struct SalvagePlaceTests {
     let before = try DirectoryListing(of: directory.store)
     let report = try salvage(to: directory("copy"))
     #expect(try DirectoryListing(of: directory.store) == before)
-    #expect(report.warnings == [.notLocked])
+    #expect(report.kinds == [.notLocked])
     #expect(report.entryCount == 20 && report.isComplete)
   }
 
@@ -140,8 +140,8 @@ struct SalvagePlaceTests {
     try FileManager.default.removeItem(atPath: fifo)
     try check("mkfifo", unsafe mkfifo(fifo, 0o600))
     let report = try salvage(to: directory("copy"))
-    #expect(report.losses.map(\.cause) == [.unsafeFile, .unsafeFile])
-    #expect(report.warnings == [.olderValuesMayBeBack])
+    #expect(report.losses.map(\.place.cause) == [.unsafeFile, .unsafeFile])
+    #expect(report.kinds == [.olderValuesMayBeBack])
     #expect(report.entryCount < 20 && report.entryCount > 0)
   }
 

@@ -32,8 +32,8 @@ struct SalvageReservedTests {
     let name = try killed.lastSegment
     for way in Way.allCases {
       let salvaged = try Salvaged(way.apply(to: name, of: killed.image), boot: boot)
-      #expect(salvaged.report.losses.map(\.file) == [name], "\(way)")
-      #expect(salvaged.report.warnings == [.olderValuesMayBeBack], "\(way)")
+      #expect(salvaged.report.losses.map(\.place.file) == [name], "\(way)")
+      #expect(salvaged.report.kinds == [.olderValuesMayBeBack], "\(way)")
       #expect(!salvaged.report.isComplete && salvaged.entries["last"] == nil, "\(way)")
       #expect(salvaged.entries.count > 100, "\(way)")
     }
@@ -45,7 +45,7 @@ struct SalvageReservedTests {
     let name = try killed.lastSegment
     for way in Way.allCases {
       let salvaged = try Salvaged(way.apply(to: name, of: killed.image), boot: boot)
-      #expect(salvaged.report.losses.map(\.file) == [name], "\(way)")
+      #expect(salvaged.report.losses.map(\.place.file) == [name], "\(way)")
       #expect(!salvaged.report.isComplete, "\(way)")
     }
   }
@@ -63,9 +63,9 @@ struct SalvageReservedTests {
     let name = "seg-0000000000000002"
     image.files[name] = nil
     let salvaged = try Salvaged(image, boot: boot ?? bootOfImage)
-    #expect(salvaged.report.losses.map(\.file) == [name])
-    #expect(salvaged.report.losses.map(\.cause) == [.missingFile])
-    #expect(salvaged.report.warnings == [.olderValuesMayBeBack])
+    #expect(salvaged.report.losses.map(\.place.file) == [name])
+    #expect(salvaged.report.losses.map(\.place.cause) == [.missingFile])
+    #expect(salvaged.report.kinds == [.olderValuesMayBeBack])
   }
 
   /// The opposite was told as a loss: the log ends there, and what follows is a torn tail.
@@ -80,7 +80,7 @@ struct SalvageReservedTests {
       #expect(salvaged.report.tornByteCount > 0 && !salvaged.report.isComplete, "\(way)")
       #expect(try Opening(image, boot: otherBoot) == .contents(salvaged.values), "\(way)")
       // In the same boot, nothing that was written can be missing.
-      #expect(try Salvaged(image).report.losses.map(\.file) == [name], "\(way)")
+      #expect(try Salvaged(image).report.losses.map(\.place.file) == [name], "\(way)")
     }
   }
 }

@@ -58,7 +58,7 @@ struct SalvageTests {
       other?.info.accessed = entry.info.accessed
       #expect(entry == other)
     }
-    #expect(salvaged.report.isComplete && salvaged.report.warnings.isEmpty)
+    #expect(salvaged.report.isComplete && salvaged.report.kinds.isEmpty)
     #expect(salvaged.report.entryCount == 3 && salvaged.report.lostKeyCount == 0)
     clock.advance(by: .seconds(95))
     let copy = try Store(directory("copy"), .small(clock: clock))
@@ -125,9 +125,9 @@ struct SalvageTests {
       image.flipping(image.segmentNames[0], at: record.valueRange.lowerBound))
     #expect(Self.text(salvaged) == sound.filter { $0.key != "a" })
     #expect(salvaged.report.lostKeyCount == 1)
-    #expect(salvaged.report.losses.map(\.cause) == [.badValue])
+    #expect(salvaged.report.losses.map(\.place.cause) == [.badValue])
     #expect(salvaged.report.losses.first?.range == record.valueRange)
-    #expect(salvaged.report.warnings.isEmpty && !salvaged.report.isComplete)
+    #expect(salvaged.report.kinds.isEmpty && !salvaged.report.isComplete)
   }
 
   @Test("A damaged head is skipped, and the warning says what it may have been")
@@ -149,7 +149,7 @@ struct SalvageTests {
       }
       #expect(Self.text(salvaged) == expected, "record \(index)")
       #expect(salvaged.report.losses.map(\.range) == [record.range])
-      #expect(salvaged.report.warnings == [.olderValuesMayBeBack])
+      #expect(salvaged.report.kinds == [.olderValuesMayBeBack])
     }
   }
 
@@ -166,7 +166,7 @@ struct SalvageTests {
     let short = try Salvaged(
       image.changing(name) { $0.removeLast($0.count - records[3].offset) })
     #expect(Self.text(short) == ["a": "new", "b": "kept"])
-    #expect(short.report.losses.map(\.cause) == [.fileTooShort])
+    #expect(short.report.losses.map(\.place.cause) == [.fileTooShort])
   }
 
   // MARK: The manifest
@@ -183,7 +183,7 @@ struct SalvageTests {
     let salvaged = try Salvaged(damaged)
     #expect(Self.text(salvaged) == sound)
     #expect(salvaged.report.manifest == (way == 0 ? .missing : .damaged))
-    #expect(salvaged.report.warnings == [.olderValuesMayBeBack, .removedDataMayBeBack])
+    #expect(salvaged.report.kinds == [.olderValuesMayBeBack, .removedDataMayBeBack])
   }
 
   @Test(
@@ -223,10 +223,10 @@ struct SalvageTests {
       manifest.retiredIDs = [1]
     }
     #expect(try Salvaged(other).entries.isEmpty)
-    #expect(try Salvaged(other).report.warnings.isEmpty)
+    #expect(try Salvaged(other).report.kinds.isEmpty)
     other = try other.changingManifest { $0.retiredIDs = [] }
     other.files[name] = bytes
-    #expect(try Salvaged(other).report.warnings == [.unlistedSegments])
+    #expect(try Salvaged(other).report.kinds == [.unlistedSegments])
   }
 
   // MARK: Headers
@@ -240,7 +240,7 @@ struct SalvageTests {
     #expect(Self.text(salvaged) == sound)
     let isRestored = !(48..<68).contains(offset)
     #expect(salvaged.report.isComplete == isRestored)
-    #expect(salvaged.report.warnings.contains(.versionsChanged) == !isRestored)
+    #expect(salvaged.report.kinds.contains(.versionsChanged) == !isRestored)
   }
 
   @Test("A sealed segment's numbers bound its base", arguments: [48, 50, 58, 64])
@@ -350,7 +350,7 @@ struct SalvageTests {
     let salvaged = try Salvaged(twice)
     // The batch may or may not have been applied, so neither value of `a` is certain.
     #expect(Self.text(salvaged) == ["c": "third"])
-    #expect(salvaged.report.losses.contains { $0.cause == .unfinishedBatch })
+    #expect(salvaged.report.losses.contains { $0.place.cause == .unfinishedBatch })
   }
 }
 

@@ -8,40 +8,23 @@ import Testing
 struct StatisticsExportTests {
   let scene = TieredScene()
 
-  /// Statistics with a different number in each count, from a hundred on.
-  private static func distinct<Statistics: CountedStatistics>(
-    _ statistics: Statistics, from first: UInt64
-  ) -> Statistics {
-    var statistics = statistics
-    for (index, count) in Statistics.counts.enumerated() {
-      statistics[keyPath: count.path] = first + UInt64(index)
+  /// Statistics with a different value of each number.
+  private func full() throws -> CacheStatistics {
+    let cache: DiskCache<String, Int> = try scene.cache(held: 1)
+    var statistics = try cache.statistics()
+    for index in statistics.metrics.indices {
+      statistics.metrics[index].value = Double(100 + index)
     }
+    set("hits", 10_000, in: &statistics)
+    set("loads.refreshed", 5000, in: &statistics)
+    statistics.loadDurations.counts = (1...17).map { $0 }
+    statistics.loadDurations.total = .milliseconds(12_345)
     return statistics
   }
 
-  private static func full() -> DiskCacheStatistics {
-    var statistics = distinct(DiskCacheStatistics(), from: 10_000)
-    statistics.memory = distinct(MemoryCacheStatistics(), from: 200)
-    statistics.loads = distinct(LoadStatistics(), from: 300)
-    statistics.loads.refreshedCount = 5000
-    statistics.loads.durations.counts = (1...17).map { $0 }
-    statistics.loads.durations.total = .milliseconds(12_345)
-    (statistics.heldCount, statistics.liveByteCount, statistics.deadByteCount) = (401, 402, 403)
-    (statistics.allocatedByteCount, statistics.pinnedByteCount) = (404, 405)
-    statistics.sweepingTagCount = 409
-    statistics.memory?.heldCount = 406
-    statistics.memory?.heldCost = 407
-    statistics.memory?.overheadByteCount = 408
-    return statistics
-  }
-
-  /// The declared counts, with their names.
-  private static func numbers(_ statistics: DiskCacheStatistics) -> [(name: String, UInt64)] {
-    let parts: [Any?] = [statistics, statistics.memory, statistics.loads]
-    return parts.compactMap { $0 }.flatMap { part in
-      Mirror(reflecting: part).children.compactMap { child in
-        (child.value as? UInt64).map { (child.label ?? "", $0) }
-      }
+  private func set(_ name: String, _ value: Double, in statistics: inout CacheStatistics) {
+    for index in statistics.metrics.indices where statistics.metrics[index].name == name {
+      statistics.metrics[index].value = value
     }
   }
 
@@ -67,21 +50,22 @@ struct StatisticsExportTests {
 
   @Test("Each number of the statistics is in the text once")
   func numbers() throws {
-    let statistics = Self.full()
+    let statistics = try full()
     let page = try PrometheusPage(statistics.prometheus(prefix: "pages"))
     let found = page.values.values.sorted()
-    for (name, value) in statistics.metrics where !["hits", "loads.refreshed"].contains(name) {
-      #expect(found.count { $0 == Double(value) } == 1, "\(name)")
+    for metric in statistics.metrics where !["hits", "loads.refreshed"].contains(metric.name) {
+      #expect(found.count { $0 == metric.value } == 1, "\(metric.name)")
     }
-    #expect(page["pages_hits_total", ["tier": "memory"]] == 200)
-    #expect(page["pages_hits_total", ["tier": "disk"]] == 9800)
+    let held = Double(statistics["memory.hits"])
+    #expect(page["pages_hits_total", ["tier": "memory"]] == held)
+    #expect(page["pages_hits_total", ["tier": "disk"]] == 10_000 - held)
     #expect(
       page["pages_evictions_total", ["tier": "disk", "cause": "free_disk_space"]]
-        == Double(statistics.spaceEvictionCount))
+        == Double(statistics["evictions.space"]))
     #expect(
       page["pages_evictions_total", ["tier": "memory", "cause": "memory_pressure"]]
-        == Double(statistics.memory?.pressureEvictionCount ?? 0))
-    let notModified = statistics.loads.notModifiedCount
+        == Double(statistics["memory.evictions.pressure"]))
+    let notModified = statistics["loads.notModified"]
     #expect(page["pages_loads_total", ["outcome": "not_modified"]] == Double(notModified))
     #expect(page["pages_loads_total", ["outcome": "refreshed"]] == Double(5000 - notModified))
     #expect(page["pages_load_duration_seconds_sum"] == 12.345)
@@ -99,17 +83,24 @@ struct StatisticsExportTests {
 
   @Test("Values set by a program do not trap")
   func unlikely() throws {
-    var statistics = Self.full()
-    statistics.hitCount = 0
-    statistics.loads.refreshedCount = 0
-    statistics.loads.durations.counts = [.max, .max]
-    statistics.loads.durations.total = .seconds(-1)
+    var statistics = try full()
+    set("hits", 0, in: &statistics)
+    set("loads.refreshed", 0, in: &statistics)
+    set("misses", .infinity, in: &statistics)
+    set("liveBytes", -1, in: &statistics)
+    #expect(statistics.missCount == .max && statistics.liveByteCount == .max)
+    set("misses", .nan, in: &statistics)
+    #expect(statistics.missCount == .max && !"\(statistics)".isEmpty)
+    statistics.loadDurations.counts = [.max, .max]
+    statistics.loadDurations.total = .seconds(-1)
     let text = statistics.prometheus(prefix: "x")
     #expect(text.contains("x_hits_total{tier=\"disk\"} 0\n"))
     #expect(text.contains("x_loads_total{outcome=\"refreshed\"} 0\n"))
-    statistics.loads.durations.counts = []
+    set("misses", 0, in: &statistics)
+    statistics.loadDurations.counts = []
     #expect(
-      try PrometheusPage(statistics.prometheus(prefix: "x"))["x_entries", ["tier": "disk"]] == 401)
+      try PrometheusPage(statistics.prometheus(prefix: "x"))["x_entries", ["tier": "disk"]]
+        == Double(statistics.count))
   }
 
   @Test(
@@ -130,12 +121,11 @@ struct StatisticsExportTests {
       statistics.prometheus(prefix: "pages") + stored.prometheus(prefix: "pages")
         + users.statistics().prometheus(prefix: "users")
         + users.storeStatistics().prometheus(prefix: "users")
-        + names.statistics().prometheus(prefix: "names")
-        + names.loadStatistics.prometheus(prefix: "names"))
-    let memory = try #require(statistics.memory)
-    #expect(page["pages_hits_total", ["tier": "memory"]] == Double(memory.hitCount))
+        + names.statistics().prometheus(prefix: "names"))
+    #expect(page["pages_hits_total", ["tier": "memory"]] == Double(statistics["memory.hits"]))
     #expect(
-      page["pages_hits_total", ["tier": "disk"]] == Double(statistics.hitCount - memory.hitCount))
+      page["pages_hits_total", ["tier": "disk"]]
+        == Double(statistics.hitCount - statistics["memory.hits"]))
     #expect(page["pages_misses_total", ["tier": "disk"]] == 2)
     #expect(page["pages_evictions_total", ["tier": "disk", "cause": "count_limit"]] == 2)
     #expect(page["pages_loads_total", ["outcome": "fresh"]] == 1)
@@ -180,8 +170,8 @@ struct StatisticsExportTests {
     #expect(page["s_store_compacted_bytes_total"] == 7)
     #expect(page["s_store_clock_offset_seconds"] == -2)
     #expect(page["s_store_reclaimable_bytes"] == 1_048_576)
-    #expect(page["s_store_scrub_damaged_places", ["cycle": "current"]] == 4)
-    #expect(page["s_store_scrub_damaged_places", ["cycle": "last"]] == 5)
+    #expect(page["s_store_scrub_found_places"] == 4)
+    #expect(page["s_store_scrub_damaged_places"] == 5)
     #expect(page["s_store_scrub_last_completed_timestamp_seconds"] == 1_767_225_600.25)
   }
 
@@ -192,7 +182,8 @@ struct StatisticsExportTests {
       ("é\r\n{}", "______entries"), ("", "entries"),
     ])
   func prefixes(prefix: String, name: String) throws {
-    let text = MemoryCacheStatistics().prometheus(prefix: prefix)
+    let text = CacheStatistics(MemoryCounts().metrics + [Metric("count", 0, isCounter: false)])
+      .prometheus(prefix: prefix)
     #expect(try PrometheusPage(text)[name, ["tier": "memory"]] == 0)
   }
 
@@ -201,7 +192,7 @@ struct StatisticsExportTests {
     arguments: ["a\"b", "\\", "\\n", "\n", "a\r\nb", "é}"])
   func labels(value: String) throws {
     var text = PrometheusText(prefix: "a")
-    text.gauge("b", "It.", [(["c": value, "d": ""], 1.5), (["c": "x", "d": value], -1)])
+    text.add("b", "It.", [(["c": value, "d": ""], 1.5), (["c": "x", "d": value], -1)])
     let page = try PrometheusPage(text.text)
     #expect(
       page["a_b", ["c": value, "d": ""]] == 1.5 && page["a_b", ["c": "x", "d": value]] == -1)
@@ -276,7 +267,7 @@ struct StatisticsExportTests {
     for name in ["a", "b"] { try await cache.setValue(1, forKey: name) }
     for _ in 0..<10 { _ = try cache.value(forKey: "b") }
     let before = try cache.statistics()
-    #expect(before.since(before).hitRatio == nil && before.since(before).memory?.hitRatio == nil)
+    #expect(before.since(before).hitRatio == nil && before.since(before)["memory.hits"] == 0)
     _ = try cache.value(forKey: "b")
     _ = try cache.value(forKey: "a")
     _ = try cache.value(forKey: "c")
@@ -285,38 +276,37 @@ struct StatisticsExportTests {
     let now = try cache.statistics()
     let recent = now.since(before)
     #expect(recent.hitCount == 2 && recent.missCount == 3 && recent.hitRatio == 0.4)
-    #expect(recent.memory?.hitCount == 1 && recent.memory?.hitRatio == 0.2)
-    #expect(recent.loads.freshCount == 1 && recent.loads.durations.counts[0] == 1)
+    #expect(recent["memory.hits"] == 1 && recent["memory.misses"] == 4)
+    #expect(recent["loads.fresh"] == 1 && recent.loadDurations.counts[0] == 1)
     // The held entries are the current ones.
-    #expect(recent.heldCount == now.heldCount && recent.liveByteCount == now.liveByteCount)
-    #expect(recent.memory?.heldCount == 1)
+    #expect(recent.count == now.count && recent.liveByteCount == now.liveByteCount)
+    #expect(recent["memory.count"] == 1)
   }
 
-  @Test("Since the same statistics, every count is zero")
+  @Test("Since the same statistics, every counter is zero, and no gauge")
   func nothingSince() throws {
-    let statistics = Self.full()
+    let statistics = try full()
     let nothing = statistics.since(statistics)
-    let all = Self.numbers(statistics)
-    #expect(all.count == 13 + 11 + 12)
-    for (name, number) in all { #expect(number > 0, "\(name) is in no list") }
-    for (name, number) in Self.numbers(nothing) { #expect(number == 0, "\(name)") }
+    for metric in nothing.metrics {
+      #expect((metric.value == 0) == metric.isCounter, "\(metric.name)")
+    }
+    #expect(nothing.metrics.count { $0.isCounter } == 13 + 11 + 12)
     #expect(
-      nothing.loads.durations.counts.allSatisfy { $0 == 0 }
-        && nothing.loads.durations.total == .zero)
+      nothing.loadDurations.counts.allSatisfy { $0 == 0 } && nothing.loadDurations.total == .zero)
   }
 
   @Test("Since statistics from before a restart, the result is everything since the restart")
-  func sinceRestart() {
-    var earlier = Self.full()
-    let later = Self.full()
-    earlier.missCount += 1
-    earlier.loads.startedCount += 1
-    earlier.memory?.hitCount += 1
-    #expect(later.since(earlier) == later)
+  func sinceRestart() throws {
+    let later = try full()
+    for name in ["misses", "loads.started", "memory.hits"] {
+      var earlier = later
+      set(name, Double(later[name]) + 1, in: &earlier)
+      #expect(later.since(earlier) == later)
+    }
     // Statistics from before there was a memory tier have no counts of it.
     var without = later
-    without.memory = nil
-    #expect(later.since(without).memory == later.memory)
-    #expect(without.since(later).memory == nil)
+    without.metrics.removeAll { $0.name.hasPrefix("memory.") }
+    #expect(later.since(without)["memory.hits"] == later["memory.hits"])
+    #expect(without.since(later)["memory.hits"] == 0)
   }
 }

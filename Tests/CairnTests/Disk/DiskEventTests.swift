@@ -198,7 +198,7 @@ struct DiskEventTests {
     let version = try cache.setValue("1", forKey: "a")
     try cache.setValue("2", forKey: "a")
     #expect(events.all == [.entry(key: Array("a".utf8), version: version, cause: .replaced)])
-    #expect(try cache.statistics().replacementCount == 1)
+    #expect(try cache.statistics()["replacements"] == 1)
   }
 
   @Test("Statistics count what happened and what is held")
@@ -217,20 +217,20 @@ struct DiskEventTests {
     #expect(statistics.hitCount == 4)
     #expect(statistics.missCount == 4)
     #expect(statistics.hitRatio == 0.5)
-    #expect(statistics.insertionCount == 5)
-    #expect(statistics.replacementCount == 1)
-    #expect(statistics.removalCount == 1)
-    #expect(statistics.trimEvictionCount == 1)
+    #expect(statistics["insertions"] == 5)
+    #expect(statistics["replacements"] == 1)
+    #expect(statistics["removals"] == 1)
+    #expect(statistics["evictions.trim"] == 1)
     #expect(statistics.evictionCount == 1)
-    #expect(statistics.heldCount == 2)
+    #expect(statistics.count == 2)
     #expect(statistics.liveByteCount == (try cache.totalCost()))
     let store = try cache.storeStatistics()
     #expect(statistics.liveByteCount == store.liveByteCount)
-    #expect(statistics.deadByteCount == store.deadByteCount)
+    #expect(Int(statistics["deadBytes"]) == store.deadByteCount)
     #expect(statistics.allocatedByteCount > 0)
-    #expect(try #require(statistics.spaceAmplification) > 1)
+    #expect(statistics.allocatedByteCount > statistics.liveByteCount)
     try cache.removeAll()
-    #expect(try cache.statistics().removalCount == 3)
+    #expect(try cache.statistics()["removals"] == 3)
     #expect(try cache.statistics().liveByteCount == 0)
   }
 
@@ -244,15 +244,15 @@ struct DiskEventTests {
       }
       let statistics = try cache.statistics()
       let store = try cache.storeStatistics()
-      #expect(statistics.heldCount == store.indexedKeyCount)
+      #expect(statistics.count == store.count)
       #expect(statistics.liveByteCount == store.liveByteCount)
-      #expect(statistics.deadByteCount == store.deadByteCount)
+      #expect(Int(statistics["deadBytes"]) == store.deadByteCount)
       try cache.close()
       let reopened: DiskCache<Int, [UInt8]> = try scene.cache()
       let later = try reopened.statistics()
       let laterStore = try reopened.storeStatistics()
       #expect(later.liveByteCount == laterStore.liveByteCount)
-      #expect(later.deadByteCount == laterStore.deadByteCount)
+      #expect(Int(later["deadBytes"]) == laterStore.deadByteCount)
       try reopened.close()
     }
   }
@@ -275,7 +275,7 @@ struct DiskDamageEventTests {
 
   @Test("A scrub reports the keys of damaged values to observers; the values stay")
   func damaged() throws {
-    let told = Record<DamageEvent>()
+    let told = Record<Damage>()
     let cache: DiskCache<String, String> = try scene.cache {
       $0.store.damageObserver = { told.add($0) }
     }

@@ -6,11 +6,12 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Durations of a disk cache's calls, and the log of slow ones", .timeLimit(.minutes(30)))
+@Suite("Durations of a disk cache's calls, and messages about slow ones", .timeLimit(.minutes(30)))
 struct DiskSlowCallTests {
   typealias Cache = DiskCache<String, String>
 
   let scene = TieredScene()
+  private let messages = Record<DiagnosticLog.Message>()
 
   private func filled(
     held: Int? = nil, memory: Bool = false,
@@ -18,6 +19,7 @@ struct DiskSlowCallTests {
   ) throws -> Cache {
     let cache: Cache = try scene.cache(held: held) {
       if !memory { $0.memory = nil }
+      listen(&$0)
       change(&$0)
     }
     try cache.setValue("1", forKey: "a", options: Self.options)
@@ -25,22 +27,37 @@ struct DiskSlowCallTests {
     return cache
   }
 
-  @Test("With a threshold of zero, every call is kept with its kind and key", arguments: calls)
+  /// Keeps the messages about slow calls.
+  private func listen(_ configuration: inout DiskCacheConfiguration) {
+    configuration.store.log = DiagnosticLog { [messages] message in
+      if message.text.hasPrefix("slow call: ") { messages.add(message) }
+    }
+  }
+
+  /// How many reads and writes the cache has timed.
+  private func counts(_ cache: Cache) throws -> [UInt64] {
+    let statistics = try cache.statistics()
+    return [statistics.readDurations.count, statistics.writeDurations.count]
+  }
+
+  @Test(
+    "With a threshold of zero, every call is timed, and the first is reported", arguments: calls)
   func kinds(call: Call) async throws {
     let cache = try filled()
     cache.slowCallThreshold = .zero
     try await call.body(cache)
-    let calls = cache.slowCalls()
-    #expect(calls.map { Kept($0) } == call.kept)
-    #expect(calls.allSatisfy { $0.duration >= .zero })
-    #expect(calls.allSatisfy { $0.began <= scene.clock.now() })
-    // The histograms count the same calls, and those of loads count the loads.
+    // The histograms count the calls, and those of loads count the loads.
     let statistics = try cache.statistics()
-    let reads = call.kept.count { $0.operation == .read }
-    let loads = call.kept.count { $0.operation == .load }
+    let reads = call.timed.count { $0 == .read }
+    let loads = call.timed.count { $0 == .load }
     #expect(statistics.readDurations.count == UInt64(reads))
-    #expect(statistics.writeDurations.count == UInt64(call.kept.count - reads - loads))
-    #expect(statistics.loads.durations.counts.reduce(0, +) == UInt64(loads))
+    #expect(statistics.writeDurations.count == UInt64(call.timed.count - reads - loads))
+    #expect(statistics.loadDurations.count == UInt64(loads))
+    guard let first = call.timed.first else { return #expect(messages.all.isEmpty) }
+    let message = try #require(messages.all.first)
+    #expect(message.text.hasPrefix("slow call: a \(first.rawValue) took 0 ms"), "\(message)")
+    #expect(message.level == .warning && message.path == cache.path)
+    #expect(message.category == (first == .read ? "reading" : "writing"))
   }
 
   @Test("Without a threshold, no call is timed", arguments: calls)
@@ -48,7 +65,7 @@ struct DiskSlowCallTests {
     let cache = try filled()
     #expect(cache.slowCallThreshold == nil)
     try await call.body(cache)
-    #expect(cache.slowCalls().isEmpty)
+    #expect(messages.all.isEmpty)
     let statistics = try cache.statistics()
     #expect(statistics.readDurations == DurationHistogram())
     #expect(statistics.writeDurations == DurationHistogram())
@@ -58,44 +75,56 @@ struct DiskSlowCallTests {
   @Test("Only reads that find nothing in memory are timed")
   func memory() async throws {
     let cache = try filled(held: 1, memory: true) { $0.slowCallThreshold = .zero }
-    #expect(cache.slowCalls().map { Kept($0) } == [Kept(.write), Kept(.write, "b")])
+    #expect(try counts(cache) == [0, 2])
     for _ in 0..<10 { #expect(try cache.value(forKey: "b") == "2") }
     #expect(try cache.contains("b") && cache.peekValue(forKey: "b") == "2")
     #expect(try await cache.value(forKey: "b") { "" } == "2")
-    #expect(cache.slowCalls().count == 2)
+    #expect(try counts(cache) == [0, 2])
     #expect(try cache.value(forKey: "a") == "1")
     #expect(try cache.value(forKey: "a") == "1")
     #expect(try cache.contains("absent") == false)
-    #expect(
-      cache.slowCalls().dropFirst(2).map { Kept($0) } == [Kept(.read), Kept(.read, "absent")])
+    #expect(try counts(cache) == [2, 2])
   }
 
-  @Test("The threshold changes while the cache is open, and the log stays")
+  @Test("The threshold changes while the cache is open")
   func changed() throws {
     let cache = try filled { $0.slowCallThreshold = .seconds(3600) }
     #expect(cache.slowCallThreshold == .seconds(3600))
     _ = try cache.value(forKey: "a")
-    #expect(cache.slowCalls().isEmpty)
+    #expect(messages.all.isEmpty)
     cache.slowCallThreshold = .zero
     _ = try cache.value(forKey: "b")
     cache.slowCallThreshold = nil
     #expect(cache.slowCallThreshold == nil)
     _ = try cache.value(forKey: "a")
-    #expect(cache.slowCalls().map { Kept($0) } == [Kept(.read, "b")])
-    #expect(try cache.statistics().readDurations.count == 2)
-    #expect(try cache.statistics().writeDurations.count == 2)
+    #expect(messages.all.count == 1)
+    #expect(try counts(cache) == [2, 2])
   }
 
-  @Test("The log has the last 128 calls, oldest first")
-  func bounded() throws {
-    let cache = try filled { $0.slowCallThreshold = .zero }
-    for number in 0..<400 {
-      #expect(try cache.value(forKey: "\(number)") == nil)
-      let keys = cache.slowCalls().map(\.key)
-      let expected = (["a", "b"] + (0...number).map { "\($0)" }).suffix(128)
-      #expect(keys == Array(expected))
-    }
-    #expect(try cache.statistics().readDurations.count == 400)
+  @Test("The log gets one message a second, which counts those left out")
+  func quiet() {
+    var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+    listen(&configuration)
+    let calls = CallTimes(threshold: .zero, log: configuration.store.log, path: "/a")
+    let second: UInt64 = 1_000_000_000
+    for step in 0..<10 as Range<UInt64> { calls.reportIfSlow(.batch, 0, at: second + step) }
+    calls.reportIfSlow(.read, 2 * second, at: 2 * second - 1)
+    calls.reportIfSlow(.load, 3 * second, at: 2 * second)
+    calls.reportIfSlow(.removal, 60_000_000, at: 9 * second)
+    #expect(
+      messages.all.map(\.text) == [
+        "slow call: a batch took 0 ms",
+        "slow call: a load took 3 s; 10 more since the last message",
+        "slow call: a removal took 60 ms",
+      ])
+  }
+
+  @Test("No message has the key")
+  func secret() throws {
+    let cache = try filled()
+    cache.slowCallThreshold = .zero
+    _ = try cache.value(forKey: "secret")
+    #expect(messages.all.count == 1 && !messages.all[0].description.contains("secret"))
   }
 
   @Test(
@@ -119,16 +148,15 @@ struct DiskSlowCallTests {
       scene.clock.advance(by: .milliseconds(Int64.max / 4))
       return ""
     }
-    let operations = cache.slowCalls().map(\.operation)
     if isKept {
-      #expect(operations.starts(with: [.write, .write, .read]) && operations.contains(.load))
+      #expect(messages.all[0].text.contains("a write took"))
     } else {
-      #expect(!operations.contains { $0 != .load })
+      #expect(messages.all.allSatisfy { $0.text.contains("a load took") })
     }
     #expect(try cache.statistics().readDurations.count >= 1)
   }
 
-  @Test("Calls with a slow coder are kept, and fast ones are not")
+  @Test("Calls with a slow coder are reported")
   func slowCoder() async throws {
     let coder = ValueCoder<String>.custom { value in
       if value == "slow" { pause(for: .milliseconds(60)) }
@@ -138,7 +166,10 @@ struct DiskSlowCallTests {
       if value == "slow" { pause(for: .milliseconds(60)) }
       return value
     }
-    let cache: Cache = try scene.cache(keys: .standard, values: coder) { $0.memory = nil }
+    let cache: Cache = try scene.cache(keys: .standard, values: coder) {
+      $0.memory = nil
+      listen(&$0)
+    }
     cache.slowCallThreshold = .milliseconds(50)
     let before = try cache.statistics()
     try await cache.setValue("slow", forKey: "a")
@@ -146,12 +177,9 @@ struct DiskSlowCallTests {
     try await cache.setValues([(key: "c", value: "slow")])
     _ = try cache.value(forKey: "a")
     _ = try cache.entry(forKey: "c")
-    let calls = cache.slowCalls()
-    let expected = [
-      Kept(.write), Kept(.write, "b"), Kept(.batch, nil), Kept(.read), Kept(.read, "c"),
-    ]
-    #expect(calls.map { Kept($0) } == expected)
-    #expect(calls.allSatisfy { $0.duration >= .milliseconds(60) })
+    let message = try #require(messages.all.first?.text)
+    let duration = Int(message.dropFirst("slow call: a write took ".count).prefix { $0 != " " })
+    #expect(try #require(duration) >= 60, "\(message)")
     let recent = try cache.statistics().since(before)
     #expect(recent.readDurations.counts[..<4].reduce(0, +) == 0)
     #expect(recent.readDurations.count == 2 && recent.writeDurations.count == 3)
@@ -164,14 +192,14 @@ struct DiskSlowCallTests {
     let files = DelayedSyncFileSystem(SystemFileSystem(), delay: .milliseconds(60))
     let cache: Cache = try scene.cache(keys: .standard, values: .standard, files: files) {
       $0.memory = nil
+      listen(&$0)
       $0.slowCallThreshold = .milliseconds(50)
     }
     try cache.synchronous { _ = try $0.setValue("1", forKey: "a", durability: .durable) }
     try await cache.setValue("2", forKey: "b", durability: .durable)
     _ = try await cache.removeValue(forKey: "a", durability: .durable)
-    let kept = cache.slowCalls().map { Kept($0) }
-    #expect(kept == [Kept(.write), Kept(.write, "b"), Kept(.removal)])
-    #expect(try cache.statistics().writeDurations.count == 3)
+    #expect(messages.all[0].text.contains("a write took"))
+    #expect(try slowWriteCount(cache) == 3)
   }
 
   @Test("The duration of an async call includes its wait for a thread")
@@ -200,19 +228,24 @@ struct DiskSlowCallTests {
     state.open()
     try await batch.value
     #expect(try await removal.value == false)
-    #expect(cache.slowCalls().map { Kept($0) } == [Kept(.batch, nil), Kept(.removal, "b")])
+    #expect(try slowWriteCount(cache) == 2)
   }
 
-  @Test("Slow loads are kept by the cache's clock, also those that fail", arguments: [false, true])
+  /// How many timed writes took more than 50 ms.
+  private func slowWriteCount(_ cache: Cache) throws -> UInt64 {
+    let first = DurationHistogram.bucket(of: .milliseconds(50)) + 1
+    return try cache.statistics().writeDurations.counts[first...].reduce(0, +)
+  }
+
+  @Test(
+    "Slow loads are timed by the cache's clock, also those that fail", arguments: [false, true])
   func loads(hasMemory: Bool) async throws {
     let cache = try filled(held: 10, memory: hasMemory) { $0.slowCallThreshold = .seconds(2) }
-    let start = scene.clock.now()
-    for (key, seconds) in [("c", 2), ("d", 1), ("e", 3)] {
-      _ = try await cache.value(forKey: key) { [scene] in
-        scene.clock.advance(by: .seconds(seconds))
-        return ""
-      }
+    _ = try await cache.value(forKey: "c") { [scene] in
+      scene.clock.advance(by: .seconds(1))
+      return ""
     }
+    #expect(messages.all.isEmpty)
     var policy = LoadPolicy()
     policy.staleOnError = .seconds(10)
     await #expect(throws: LoadFailure.self) {
@@ -221,16 +254,13 @@ struct DiskSlowCallTests {
         throw LoadFailure()
       }
     }
-    let calls = cache.slowCalls()
-    #expect(calls.map { Kept($0) } == ["c", "e", "f"].map { Kept(.load, $0) })
-    #expect(calls.map(\.duration) == [.seconds(2), .seconds(3), .seconds(4)])
-    #expect(calls.map(\.began) == [0, 3, 6].map { start.advanced(by: .seconds($0)) })
+    #expect(messages.all.map(\.text) == ["slow call: a load took 4 s"])
     cache.slowCallThreshold = nil
     _ = try await cache.value(forKey: "g") { [scene] in
       scene.clock.advance(by: .seconds(9))
       return ""
     }
-    #expect(cache.slowCalls().count == 3)
+    #expect(messages.all.count == 1)
   }
 
   @Test("A read of a stale value is timed")
@@ -242,10 +272,9 @@ struct DiskSlowCallTests {
     cache.slowCallThreshold = .zero
     let loaded = try await cache.loaded(forKey: "a") { _ in throw LoadFailure() }
     #expect(loaded?.isStale == true)
-    await eventually { cache.loadStatistics.failedCount == 1 }
+    await eventually { cache.flights.counts.failedCount == 1 }
     // One read looks for a fresh value, and the next one finds the stale value.
-    #expect(cache.slowCalls().prefix(2).map { Kept($0) } == [Kept(.read), Kept(.read)])
-    #expect(cache.slowCalls().last?.operation == .load)
+    #expect(try cache.statistics().readDurations.count == 2)
   }
 
   @Test("A closed cache, and one whose directory is gone, do not trap")
@@ -262,9 +291,8 @@ struct DiskSlowCallTests {
     await #expect(throws: StoreError.self) { try await cache.setValue("1", forKey: "a") }
     cache.slowCallThreshold = nil
     cache.slowCallThreshold = .zero
-    let kept = cache.slowCalls().map { Kept($0) }
-    #expect(kept.suffix(2) == [Kept(.read), Kept(.removal)])
-    #expect(kept.contains(Kept(.write, "c")))
+    let (reads, writes) = cache.calls.durations
+    #expect(reads.count == 2 && writes.count >= 4)
   }
 
   @Test("A following cache times its reads")
@@ -276,27 +304,10 @@ struct DiskSlowCallTests {
     #expect(try follower.value(forKey: "a") == "1")
     #expect(try follower.value(forKey: "a") == "1")
     #expect(throws: StoreError.self) { try follower.setValue("2", forKey: "a") }
-    #expect(follower.slowCalls().map { Kept($0) } == [Kept(.read), Kept(.write)])
-    #expect(try follower.statistics().readDurations.count == 1)
+    #expect(try counts(follower) == [1, 1])
   }
 
-  @Test("A key that cannot be decoded leaves a call without a key")
-  func undecodable() throws {
-    let keys = KeyCoder<String>.custom {
-      Array($0.utf8)
-    } decode: { _ in
-      throw CodingFailure("never")
-    }
-    let cache: Cache = try scene.cache(keys: keys, values: .standard) {
-      $0.memory = nil
-      $0.slowCallThreshold = .zero
-    }
-    try cache.setValue("1", forKey: "a")
-    _ = try cache.value(forKey: "a")
-    #expect(cache.slowCalls().map { Kept($0) } == [Kept(.write, nil), Kept(.read, nil)])
-  }
-
-  @Test("Threads that read, write, read the log and set the threshold lose no count")
+  @Test("Threads that read, and set the threshold, lose no count")
   func threads() async throws {
     let cache = try filled { $0.slowCallThreshold = .zero }
     let before = try cache.statistics()
@@ -306,18 +317,12 @@ struct DiskSlowCallTests {
           for _ in 0..<500 {
             if (try? cache.value(forKey: "a")) == nil { Issue.record("no value") }
             if number == 0 { cache.slowCallThreshold = .nanoseconds(Int64(number)) }
-            if number == 1 {
-              let calls = cache.slowCalls()
-              if calls.count > 128 || calls.contains(where: { $0.key == nil }) {
-                Issue.record("not a log of single keys: \(calls)")
-              }
-            }
           }
         }
       }
     }
     #expect(try cache.statistics().since(before).readDurations.count == 2000)
-    #expect(cache.slowCalls().count == 128)
+    #expect(!messages.all.isEmpty)
   }
 
   @Test("The durations are in the text for Prometheus, and in the difference of two statistics")

@@ -119,7 +119,7 @@ struct ConditionalLoadTests {
         }
       } catch { Issue.record(error) }
     }
-    await eventually { cache.loadStatistics.durations.count == 2 }
+    await eventually { cache.flights.counts.durations.count == 2 }
     #expect(cache.flights.history.isEmpty)
     try await cache.close()
     withExtendedLifetime(scene) {}
@@ -244,7 +244,7 @@ struct ConditionalLoadTests {
     }
     scene.advance(by: .seconds(560))
     try await cache.maintain()
-    #expect(try cache.statistics().heldCount == 0)
+    #expect(try cache.statistics().count == 0)
     await #expect(throws: Origin.Failure.self) {
       try await cache.loaded(forKey: "a") { _ in throw Origin.Failure() }
     }
@@ -256,7 +256,7 @@ struct ConditionalLoadTests {
     cache = try scene.disk(.standard)
     scene.advance(by: .seconds(60))
     try await cache.maintain()
-    #expect(try cache.statistics().heldCount == 0)
+    #expect(try cache.statistics().count == 0)
   }
 
   @Test("A renewal outlives a restart", arguments: [false, true])
@@ -298,7 +298,7 @@ struct ConditionalLoadTests {
     #expect(given?.value == "old")
     await eventually { gate.arrivedCount == 1 }
     try await cache.close()
-    #expect(!cache.flights.isActive && cache.loadStatistics.cancelledCount == 1)
+    #expect(!cache.flights.isActive && cache.flights.counts.cancelledCount == 1)
     gate.open()
     await eventually { wasCancelled.all == [true] }
     let again = try scene.disk(.standard)

@@ -64,7 +64,7 @@ struct LoadCircleTests {
           return try await cache.value(forKey: "b") { try await cache.value(forKey: "a") { 0 } }
         })
       // The load ends after the task's call.
-      await eventually { cache.loadStatistics.joinedCount == 1 }
+      await eventually { cache.flights.counts.joinedCount == 1 }
       return 7
     }
     #expect(value == 7)

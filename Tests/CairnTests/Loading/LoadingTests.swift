@@ -32,13 +32,13 @@ struct LoadingTests {
           }
         }
       }
-      await eventually { cache.loadStatistics.joinedCount == 9_999 }
+      await eventually { cache.flights.counts.joinedCount == 9_999 }
       gate.open()
       return try await group.reduce(0, +)
     }
     #expect(sum == 70_000)
     #expect(calls.all.count == 1)
-    #expect(cache.loadStatistics.startedCount == 1)
+    #expect(cache.flights.counts.startedCount == 1)
     #expect(cache.value(forKey: "a") == 7)
     #expect(!cache.flights.isActive)
   }
@@ -73,7 +73,7 @@ struct LoadingTests {
       return Loaded(6)
     }
     #expect(value == 5)
-    #expect(cache.loadStatistics.startedCount == 0)
+    #expect(cache.flights.counts.startedCount == 0)
     #expect(cache.statistics().hitCount == 0)
   }
 
@@ -93,15 +93,15 @@ struct LoadingTests {
           } catch let error as LoadFailure { return error }
         }
       }
-      await eventually { cache.loadStatistics.joinedCount == 49 }
+      await eventually { cache.flights.counts.joinedCount == 49 }
       gate.open()
       return try await group.reduce(into: []) { $0.append($1) }
     }
     #expect(errors == Array(repeating: LoadFailure(number: 3), count: 50))
-    #expect(cache.loadStatistics.failedCount == 1)
+    #expect(cache.flights.counts.failedCount == 1)
     #expect(!cache.contains("a"))
     #expect(try await cache.value(forKey: "a") { 9 } == 9)
-    #expect(cache.loadStatistics.startedCount == 2)
+    #expect(cache.flights.counts.startedCount == 2)
   }
 
   @Test("A cancelled caller leaves at once, and the load continues for the others")
@@ -118,7 +118,7 @@ struct LoadingTests {
     let first = Task { try await ask() }
     await eventually { gate.arrivedCount == 1 }
     let others = (0..<3).map { _ in Task { try await ask() } }
-    await eventually { cache.loadStatistics.joinedCount == 3 }
+    await eventually { cache.flights.counts.joinedCount == 3 }
     // Even the caller that began the load may leave it.
     first.cancel()
     others[1].cancel()
@@ -128,7 +128,7 @@ struct LoadingTests {
     #expect(try await others[0].value == 4)
     #expect(try await others[2].value == 4)
     #expect(cache.value(forKey: "a") == 4)
-    #expect(cache.loadStatistics.cancelledCount == 0)
+    #expect(cache.flights.counts.cancelledCount == 0)
   }
 
   @Test("When the last waiter leaves, the load is cancelled and its result is not kept")
@@ -145,17 +145,17 @@ struct LoadingTests {
         }
       }
     }
-    await eventually { gate.arrivedCount == 1 && cache.loadStatistics.joinedCount == 1 }
+    await eventually { gate.arrivedCount == 1 && cache.flights.counts.joinedCount == 1 }
     for waiter in waiters { waiter.cancel() }
     for waiter in waiters {
       await #expect(throws: CancellationError.self) { try await waiter.value }
     }
-    #expect(cache.loadStatistics.cancelledCount == 1)
+    #expect(cache.flights.counts.cancelledCount == 1)
     // A caller that arrives now does not get the abandoned result.
     #expect(try await cache.value(forKey: "a") { 2 } == 2)
     gate.open()
     await eventually { wasCancelled.all == [true] }
-    await eventually { cache.loadStatistics.outdatedCount == 1 }
+    await eventually { cache.flights.counts.outdatedCount == 1 }
     #expect(cache.value(forKey: "a") == 2)
     await eventually { !cache.flights.isActive }
   }
@@ -169,7 +169,7 @@ struct LoadingTests {
     }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
-    #expect(cache.loadStatistics.startedCount == 0)
+    #expect(cache.flights.counts.startedCount == 0)
   }
 
   enum Change: CaseIterable { case set, removed, taken, removedAll, setAndRemoved }
@@ -204,7 +204,7 @@ struct LoadingTests {
     gate.open()
     #expect(try await waiter.value == 1)
     #expect(cache.value(forKey: "a") == expected)
-    #expect(cache.loadStatistics.outdatedCount == 1)
+    #expect(cache.flights.counts.outdatedCount == 1)
   }
 
   @Test("A load that finds a value there does not replace it")
@@ -231,7 +231,7 @@ struct LoadingTests {
       }
     }
     #expect(try await factorial(20) == 2_432_902_008_176_640_000)
-    #expect(cache.loadStatistics.startedCount == 21)
+    #expect(cache.flights.counts.startedCount == 21)
     await eventually { LoadGraph.edges.withLock { $0.isEmpty } }
   }
 
@@ -261,7 +261,7 @@ struct LoadingTests {
     }
     while gate.arrivedCount < 1 { await Task.yield() }
     let second = Task(priority: .high) { try await cache.value(forKey: 1) { .low } }
-    while cache.loadStatistics.joinedCount < 1 { await Task.yield() }
+    while cache.flights.counts.joinedCount < 1 { await Task.yield() }
     // The second caller raises the priority before it waits.
     try await Task.sleep(for: .milliseconds(50))
     gate.open()

@@ -189,8 +189,8 @@ struct AncestorBugTests {
     let cache: MemoryCache<Int, Int> = scene.cache()
     for key in 0..<100 { cache[key] = key }
     cache.countLimit = 10
-    #expect(cache.statistics().heldCount == 10)
+    #expect(cache.statistics().count == 10)
     cache[1000] = 1
-    #expect(cache.statistics().heldCount == 10)
+    #expect(cache.statistics().count == 10)
   }
 }

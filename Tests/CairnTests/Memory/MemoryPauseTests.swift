@@ -55,21 +55,21 @@ struct MemoryPauseTests {
     cache[3000] = 0
     // The evicted entry is gone too.
     #expect(dueCount() >= 3000 - 2 * DeadlineHeap.mostPutBack - 1)
-    #expect(cache.statistics().heldCount == 3000)
+    #expect(cache.statistics().count == 3000)
     // Calls that need all expired entries to be gone put back the rest, in steps.
     let count = cache.count()
     #expect(dueCount() == 0 && !cache.contains(2999))
-    #expect(count == cache.statistics().heldCount && count >= 2999)
+    #expect(count == cache.statistics().count && count >= 2999)
     #expect(cache.audit() == [])
   }
 
   @Test("The table grows by steps of limited size, with all its parts")
   func growth() {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 20_000) { $0.policy = .s3FIFO }
-    var before = cache.statistics().overheadByteCount
+    var before = cache.statistics()["overheadBytes"]
     for key in 0..<40_000 {
       cache.setValue(key, forKey: key, lifetime: .seconds(1000))
-      let after = cache.statistics().overheadByteCount
+      let after = cache.statistics()["overheadBytes"]
       #expect(after - before < 600 << 10, "\(key)")
       before = after
     }
@@ -84,7 +84,7 @@ struct MemoryPauseTests {
     for key in 0..<3000 { cache.setValue(key, forKey: key, options: .cost(1)) }
     let held = Record<Int>()
     cache.observe { [weak cache] event, _ in
-      if case .removed = event { held.add(cache?.statistics().heldCount ?? 0) }
+      if case .removed = event { held.add(cache?.statistics().count ?? 0) }
     }
     cache.setValue(0, forKey: -1, options: .cost(2990))
     #expect(cache.contains(-1) && cache.totalCost() == 3000 && cache.count() == 11)

@@ -51,13 +51,13 @@ struct MemoryPressureTests {
     let events = Record<CacheEvent<Int>>()
     cache.observe { event, _ in if case .memoryPressure = event { events.add(event) } }
     scene.press(.moderate)
-    #expect(cache.statistics().heldCount == 70)
+    #expect(cache.statistics().count == 70)
     scene.press(.high)
     #expect(cache.keys() == (65..<100).reversed())
-    #expect(cache.statistics().pressureEvictionCount == 35)
+    #expect(cache.statistics()["evictions.pressure"] == 35)
     scene.press(.critical)
     #expect(cache.count() == 0)
-    #expect(cache.statistics().pressureEvictionCount == 70)
+    #expect(cache.statistics()["evictions.pressure"] == 70)
     #expect(
       events.all == [
         .memoryPressure(.moderate), .memoryPressure(.high), .memoryPressure(.critical),
@@ -96,14 +96,14 @@ struct MemoryPressureTests {
   func tableMemory(policy: EvictionPolicy) {
     let cache: MemoryCache<Int, Int> = scene.cache { $0.policy = policy }
     for key in 0..<20_000 { cache.setValue(key, forKey: key, lifetime: .seconds(100)) }
-    let full = cache.statistics().overheadByteCount
+    let full = cache.statistics()["overheadBytes"]
     for key in 0..<20_000 where key % 3 == 0 { cache.removeValue(forKey: key) }
     let order = cache.keys()
     scene.press(.moderate)
-    #expect(cache.statistics().overheadByteCount < full * 9 / 10)
+    #expect(cache.statistics()["overheadBytes"] < full * 9 / 10)
     #expect(cache.keys() == order)
     for _ in 0..<3 { scene.press(.high) }
-    #expect(cache.statistics().overheadByteCount < full / 4)
+    #expect(cache.statistics()["overheadBytes"] < full / 4)
     let keys = cache.keys()
     #expect(keys.count == 1666 && keys.allSatisfy { cache[$0] == $0 })
     #expect(cache.audit() == [])

@@ -22,7 +22,7 @@ struct MemoryTrimTests {
     #expect(cache.trim(.toCount(7)) == RemovalSummary(count: 3, cost: 10 + 80 + 50))
     #expect(cache.keys() == [9, 8, 7, 6, 5, 4, 3])
     #expect(cache.trim(.toCount(7)) == RemovalSummary())
-    #expect(cache.statistics().trimEvictionCount == 3)
+    #expect(cache.statistics()["evictions.trim"] == 3)
   }
 
   @Test("To a cost: no more entries are removed than needed, in the order of use")
@@ -107,7 +107,7 @@ struct MemoryTrimTests {
       cache.enterBackground()
       #expect(cache.count() == (clears ? 0 : 1))
       #expect(events.all == [.enteredBackground] + (clears ? [.removedAll(count: 1)] : []))
-      #expect(cache.statistics().backgroundEvictionCount == (clears ? 1 : 0))
+      #expect(cache.statistics()["evictions.background"] == (clears ? 1 : 0))
     }
   }
 

@@ -74,18 +74,21 @@ struct LoadSubject: Sendable {
   let cache: any ContractCache<String, String>
   /// Whether any load is in progress.
   let isLoading: @Sendable () -> Bool
+  private let counts: @Sendable () -> LoadCounts
 
   init(_ cache: MemoryCache<String, String>) {
     self.cache = cache
     isLoading = { cache.flights.isActive }
+    counts = { cache.flights.counts }
   }
 
   init(_ cache: DiskCache<String, String>) {
     self.cache = cache
     isLoading = { cache.flights.isActive }
+    counts = { cache.flights.counts }
   }
 
-  var loads: LoadStatistics { cache.loadStatistics }
+  var loads: LoadCounts { counts() }
 }
 
 /// The origin of loads: counts the calls, and returns what the test wants.

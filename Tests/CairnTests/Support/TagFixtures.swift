@@ -16,7 +16,7 @@ extension DiskCache<String, String> {
   /// Removes everything that marks hide, and then the marks.
   func sweepTags() throws {
     try maintain()
-    #expect(try statistics().sweepingTagCount == 0)
+    #expect(try statistics()["sweepingTags"] == 0)
   }
 
   /// Expects that no read finds a key, whatever the kind of read.

@@ -88,7 +88,7 @@ struct StoppedDiskTests {
       }
       #expect(value == 7)
     }
-    #expect(count.load(ordering: .relaxed) == 1 && cache.loadStatistics.unkeptCount == 1)
+    #expect(count.load(ordering: .relaxed) == 1 && cache.flights.counts.unkeptCount == 1)
     #expect(try cache.contains("hot") && cache.peekValue(forKey: "hot") == 7)
     for _ in 0..<10 { cache.synchronous { $0["old"] = 2 } }
     #expect(try cache.value(forKey: "old") == 1)
@@ -255,6 +255,6 @@ struct StoppedDiskTests {
       #expect(try await cache.value(forKey: "a") { number } == number)
     }
     scene.disk.background.runAll()
-    #expect(cache.loadStatistics.unkeptCount == 3 && messages.all.count == lines)
+    #expect(cache.flights.counts.unkeptCount == 3 && messages.all.count == lines)
   }
 }

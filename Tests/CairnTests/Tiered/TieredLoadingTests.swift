@@ -23,13 +23,13 @@ struct TieredLoadingTests {
           }
         }
       }
-      await eventually { cache.loadStatistics.joinedCount == 9_999 }
+      await eventually { cache.flights.counts.joinedCount == 9_999 }
       gate.open()
       return try await group.reduce(0, +)
     }
     #expect(sum == 70_000 && calls.all == [1])
     #expect(try cache.tier.value(forKey: "a") == 7 && cache.storedValue(forKey: "a") == 7)
-    let loads = try cache.statistics().loads
+    let loads = cache.flights.counts
     #expect(loads.startedCount == 1 && loads.joinedCount == 9_999)
   }
 
@@ -44,7 +44,7 @@ struct TieredLoadingTests {
     cache.tier.removeAll()
     #expect(try await cache.loadValue(forKey: "a") { Loaded(3) } == 1)
     #expect(try cache.tier.contains("a"))
-    #expect(cache.loadStatistics.startedCount == 0)
+    #expect(cache.flights.counts.startedCount == 0)
   }
 
   @Test("The call and the load determine how the value is kept, in both tiers")
@@ -104,7 +104,7 @@ struct TieredLoadingTests {
     #expect(try await waiter.value == 1)
     #expect(try cache.value(forKey: "a") == expected)
     #expect(try cache.storedValue(forKey: "a") == expected)
-    #expect(cache.loadStatistics.outdatedCount == 1)
+    #expect(cache.flights.counts.outdatedCount == 1)
   }
 
   @Test("A load that finds a value there does not replace it")
@@ -128,7 +128,7 @@ struct TieredLoadingTests {
       $0.store.log = DiagnosticLog { lines.add($0.text) }
     }
     #expect(try await cache.value(forKey: "a") { 5 } == 5)
-    #expect(cache.loadStatistics.unkeptCount == 1)
+    #expect(cache.flights.counts.unkeptCount == 1)
     #expect(lines.all.count { $0.contains("could not be kept") } == 1)
     #expect(try !cache.tier.contains("a"))
   }
@@ -149,7 +149,7 @@ struct TieredLoadingTests {
       for number in 0..<5 {
         #expect(try await cache.value(forKey: "\(times)/\(number)") { value } == value)
       }
-      #expect(cache.loadStatistics.unkeptCount == 5 * UInt64(times))
+      #expect(cache.flights.counts.unkeptCount == 5 * UInt64(times))
       #expect(lines.all.count { $0.contains("could not be kept") } == times)
       disk.capacity = capacity
       _ = try await cache.value(forKey: "kept \(times)") { value }
@@ -191,7 +191,7 @@ struct TieredLoadingTests {
         }
       }
     }
-    await eventually { gate.arrivedCount == 1 && cache.loadStatistics.joinedCount == 2 }
+    await eventually { gate.arrivedCount == 1 && cache.flights.counts.joinedCount == 2 }
     waiters[0].cancel()
     waiters[1].cancel()
     for waiter in waiters[..<2] {
@@ -260,7 +260,7 @@ struct TieredLoadingTests {
     for key in 0..<400 {
       let waiter = Task { try await cache.value(forKey: key) { key } }
       // Once the load has begun, no read after the removal may find the value.
-      while cache.loadStatistics.startedCount <= UInt64(key) { await Task.yield() }
+      while cache.flights.counts.startedCount <= UInt64(key) { await Task.yield() }
       try await cache.removeValue(forKey: key)
       let afterwards = try cache.value(forKey: key)
       #expect(try await waiter.value == key)

@@ -17,7 +17,7 @@ struct TieredLookingTests {
     #expect(try !cache.tier.contains("a"))
     let statistics = try cache.statistics()
     #expect(statistics.hitCount == 0 && statistics.missCount == 0)
-    #expect(statistics.memory?.missCount == 0)
+    #expect(statistics["memory.misses"] == 0)
   }
 
   @Test("The host's report that memory is short shrinks the tier, and no other")

@@ -25,7 +25,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   public func totalCost() -> Int { held.totalCost() }
 
   /// Counts of the tier's operations, and its current size.
-  public func statistics() -> MemoryCacheStatistics { held.statistics() }
+  public func statistics() -> CacheStatistics { CacheStatistics(held.tierMetrics()) }
 
   /// The maximum number of entries. See `MemoryCache.countLimit`.
   public var countLimit: Int? {

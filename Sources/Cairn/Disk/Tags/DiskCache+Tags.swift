@@ -11,7 +11,7 @@ extension DiskCache {
   /// Reads find entries that are written later. If a load began before the call, its callers get
   /// the value, but a value with the tag is not kept, and later callers do not get it. The entries
   /// are removed in the background, and observers receive each removal. Until then, `count()` and
-  /// the limits include them, and `statistics().sweepingTagCount` includes the tag.
+  /// the limits include them, and `sweepingTags` of `statistics()` includes the tag.
   ///
   /// A concurrent update of a value with the tag happens before the removal, or finds no value. The
   /// mechanism resembles generations in memcached's namespaces, and Varnish's bans.

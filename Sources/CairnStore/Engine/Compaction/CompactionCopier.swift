@@ -241,7 +241,7 @@ struct CompactionCopier: ~Copyable {
         compactor.lookup.isLive(hash.hash(value.key.rawSpan), at: value.record, in: segment)
       else { continue }
       compactor.session.tell(
-        DamageEvent(
+        Damage(
           place: Corruption(file: segment.name, offset: value.offset, cause: .badValue),
           keys: [value.key], keyCount: 1))
     }

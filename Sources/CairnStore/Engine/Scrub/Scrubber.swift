@@ -29,13 +29,13 @@ final class Scrubber: Sendable {
   /// - Parameter progress: called after each step. `.stop` ends the scrub there.
   func scrub(
     bytesPerSecond: Int?, progress: (WorkProgress) -> Visit
-  ) throws(StoreError) -> ScrubReport {
+  ) throws(StoreError) -> CheckReport {
     try session.checkUsable()
     if let bytesPerSecond, bytesPerSecond < 1 {
       throw .invalidConfiguration(
         option: "bytesPerSecond", reason: "\(bytesPerSecond); it must be 1 or more")
     }
-    var report = ScrubReport()
+    var report = CheckReport()
     var pass = ScrubPass(began: session.clock.now(), lastID: segmentIDs.max() ?? 0)
     let total = byteCounts(of: pass).total
     var due = scrubTime
@@ -105,7 +105,7 @@ final class Scrubber: Sendable {
   }
 
   /// - Returns: the damage found, or `nil` if no step was due.
-  private func takeDueStep(_ pace: ScrubPace) throws(StoreError) -> [DamageEvent]? {
+  private func takeDueStep(_ pace: ScrubPace) throws(StoreError) -> [Damage]? {
     let (now, time) = (scrubTime, session.clock.now())
     guard var pass = passIfDue(now: now, time: time) else { return nil }
     let before = pass.readByteCount
@@ -164,7 +164,7 @@ final class Scrubber: Sendable {
   /// Reads one more window of a segment.
   ///
   /// - Returns: the damage there, or `nil` if nothing was left to read.
-  private func takeStep(_ pass: inout ScrubPass) throws(StoreError) -> [DamageEvent]? {
+  private func takeStep(_ pass: inout ScrubPass) throws(StoreError) -> [Damage]? {
     try session.checkUsable()
     // The entries show what is live, so all of them must be loaded.
     try lookup.index.loadAll()
@@ -189,7 +189,7 @@ final class Scrubber: Sendable {
     }
     let count = pass.readByteCount - before
     state.withLock { $0.readByteCount += count }
-    var damage: [DamageEvent] = []
+    var damage: [Damage] = []
     for finding in findings {
       guard let event = try event(of: finding, in: segment) else { continue }
       damage.append(event)
@@ -203,11 +203,11 @@ final class Scrubber: Sendable {
   /// The event to report, or `nil` if it no longer matters.
   private func event(
     of finding: ScrubPass.Finding, in segment: Segment
-  ) throws(StoreError) -> DamageEvent? {
+  ) throws(StoreError) -> Damage? {
     func event(_ offset: Int, _ cause: Corruption.Cause, _ keys: [[UInt8]], _ count: Int)
-      -> DamageEvent
+      -> Damage
     {
-      DamageEvent(
+      Damage(
         place: Corruption(file: segment.name, offset: offset, cause: cause), keys: keys,
         keyCount: count)
     }
@@ -228,14 +228,14 @@ final class Scrubber: Sendable {
   /// the store is open, the mapping may still be readable.
   private func eventOfMissingFile(
     _ segment: Segment, end: Int
-  ) throws(StoreError) -> DamageEvent? {
+  ) throws(StoreError) -> Damage? {
     // After a close or the loss of the directory, names mean nothing.
     try session.checkUsable()
     if session.lookForPlace() { throw .vanished(path: session.path) }
     if segment.isRetired { return nil }
     if session.isReadOnly, !isListed(segment) { return nil }
     let (keys, count) = try keys(in: 0..<end, of: segment)
-    return DamageEvent(
+    return Damage(
       place: Corruption(file: segment.name, offset: 0, cause: .missingFile), keys: keys,
       keyCount: count)
   }

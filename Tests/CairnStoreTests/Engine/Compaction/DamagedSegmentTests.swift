@@ -16,7 +16,7 @@ final class DamagedSegmentTests: StoreSuite {
   }
 
   private let medium = Medium()
-  private let events = Collected<DamageEvent>()
+  private let events = Collected<CairnStore.Damage>()
 
   /// Where the first segment is damaged. Each tenth of its keys has a newer value elsewhere.
   enum Damage: CaseIterable {

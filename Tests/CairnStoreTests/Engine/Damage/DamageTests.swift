@@ -47,8 +47,8 @@ struct DamageTests {
     }
     #expect(
       storeError { _ = try store.value(forKey: "key\(index)") }?.corruption?.cause == .badValue)
-    let damaged = try store.statistics().recovery.damagedValues
-    #expect(damaged.map(\.file) == [name])
+    let damaged = try store.statistics().recovery.damage
+    #expect(damaged.map(\.place.file) == [name])
     #expect(try store.contains("key\(index)"))
     // A write heals the key.
     try store.setValue("healed", forKey: "key\(index)")

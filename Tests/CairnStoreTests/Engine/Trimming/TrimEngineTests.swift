@@ -308,7 +308,7 @@ final class TrimEngineTests: StoreSuite {
     let summary = try store.trim(.toCount(10))
     #expect(summary.count == 10)
     #expect(summary.damagedCount == 1)
-    #expect(try store.statistics().indexedKeyCount == 10)
+    #expect(try store.statistics().count == 10)
     #expect(storeError { _ = try store.value(forKey: "key2") }?.corruption != nil)
     #expect(!(try store.contains("key4")))
     #expect(!(try store.contains("key10")))
@@ -318,7 +318,7 @@ final class TrimEngineTests: StoreSuite {
     #expect(try store.remove { _, _ in false }.damagedCount == 1)
     clock.advance(by: .seconds(5))
     #expect(try store.trim(.older(than: .zero)).damagedCount == 1)
-    #expect(try store.statistics().indexedKeyCount == 1)
+    #expect(try store.statistics().count == 1)
     // A caller that knows the key can remove it.
     #expect(try store.removeValues(forKeys: ["key2"]) == 1)
     #expect(try store.count() == 0)

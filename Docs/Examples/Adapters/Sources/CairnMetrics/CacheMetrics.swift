@@ -29,7 +29,7 @@ public final class CacheMetrics<Key: Hashable & Sendable, Value: Sendable>: Serv
   private let cache: DiskCache<Key, Value>
   private let interval: Duration
   /// The values reported to the counters so far, by the names of the statistics.
-  private let told = Mutex<[String: UInt64]>([:])
+  private let told = Mutex<[String: Double]>([:])
   private let counters: [String: Counter]
   private let gauges: [String: Gauge]
   private let observation: CacheObservation
@@ -53,12 +53,12 @@ public final class CacheMetrics<Key: Hashable & Sendable, Value: Sendable>: Serv
     var counters: [String: Counter] = [:]
     var gauges: [String: Gauge] = [:]
     for metric in try cache.statistics().metrics {
-      let (label, key, value) = StatisticName(metric.name).place
+      let (label, key, value) = metric.place
       let dimensions = [("cache", name), (key, value)]
-      if StatisticName(metric.name).isHeld {
-        gauges[metric.name] = Gauge(label: label, dimensions: dimensions, factory: factory)
-      } else {
+      if metric.isCounter {
         counters[metric.name] = Counter(label: label, dimensions: dimensions, factory: factory)
+      } else {
+        gauges[metric.name] = Gauge(label: label, dimensions: dimensions, factory: factory)
       }
     }
     self.counters = counters
@@ -89,14 +89,15 @@ public final class CacheMetrics<Key: Hashable & Sendable, Value: Sendable>: Serv
   public func report() throws(StoreError) {
     let metrics = try cache.statistics().metrics
     let news = told.withLock { told in
-      metrics.map { name, value in
-        defer { told[name] = max(value, told[name] ?? 0) }
-        return value - min(value, told[name] ?? 0)
+      metrics.map { metric in
+        let old = told[metric.name] ?? 0
+        told[metric.name] = max(metric.value, old)
+        return max(0, metric.value - old)
       }
     }
     for (metric, new) in zip(metrics, news) {
-      gauges[metric.name]?.record(Double(metric.value))
-      if new > 0 { counters[metric.name]?.increment(by: Int64(clamping: new)) }
+      gauges[metric.name]?.record(metric.value)
+      if new > 0 { counters[metric.name]?.increment(by: Int64(new)) }
     }
   }
 
@@ -132,24 +133,10 @@ public final class CacheMetrics<Key: Hashable & Sendable, Value: Sendable>: Serv
   }
 }
 
-/// The name of a count in Cairn's statistics, such as `memory.hits`.
-private struct StatisticName {
-  let name: String
-
-  init(_ name: String) { self.name = name }
-
-  /// Whether the value describes the current contents of the cache. All other values only grow.
-  var isHeld: Bool {
-    let held: Set = [
-      "count", "sweepingTags", "liveBytes", "deadBytes", "allocatedBytes", "pinnedBytes",
-      "memory.count", "memory.cost", "memory.overheadBytes",
-    ]
-    return held.contains(name)
-  }
-
+extension Metric {
   /// The label of the metric, and the dimension that distinguishes it from others of that label.
-  var place: (label: String, key: String, value: String) {
-    if isHeld { return ("cairn_held", "unit", name) }
+  fileprivate var place: (label: String, key: String, value: String) {
+    if !isCounter { return ("cairn_held", "unit", name) }
     let prefix = "loads."
     guard name.hasPrefix(prefix) else { return ("cairn_operations_total", "operation", name) }
     return ("cairn_loads_total", "result", String(name.dropFirst(prefix.count)))

@@ -7,10 +7,10 @@ struct CauseCounters: Sendable {
   let replaced: Counter
   let expired: Counter
   let damaged: Counter
-  private let evicted: [EvictionCause: Counter]
+  private let evicted: @Sendable (_ cause: EvictionCause) -> Counter
 
   init(cache: String, factory: any MetricsFactory) {
-    func counter(_ cause: String) -> Counter {
+    @Sendable func counter(_ cause: String) -> Counter {
       Counter(
         label: "cairn_removals_total", dimensions: [("cache", cache), ("cause", cause)],
         factory: factory)
@@ -18,8 +18,7 @@ struct CauseCounters: Sendable {
     removed = counter("removed")
     replaced = counter("replaced")
     expired = counter("expired")
-    evicted = Dictionary(
-      uniqueKeysWithValues: EvictionCause.allCases.map { ($0, counter("\($0)")) })
+    evicted = { counter("\($0)") }
     damaged = Counter(
       label: "cairn_damaged_total", dimensions: [("cache", cache)], factory: factory)
   }
@@ -30,7 +29,7 @@ struct CauseCounters: Sendable {
     case .removed: removed
     case .replaced: replaced
     case .expired: expired
-    case .evicted(let cause): evicted[cause] ?? removed
+    case .evicted(let cause): evicted(cause)
     }
   }
 }

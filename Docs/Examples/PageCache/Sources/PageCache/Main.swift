@@ -54,8 +54,8 @@ enum Main {
       expect(try pages.cache.contains("/page/39"), "the newest page was evicted")
       expect(try !pages.cache.contains("/page/0"), "the least recently read page was kept")
 
-      for (name, value) in try pages.cache.statistics().metrics where value > 0 {
-        print(name.padding(toLength: 28, withPad: " ", startingAt: 0), value)
+      for metric in try pages.cache.statistics().metrics where metric.value > 0 {
+        print(metric.name.padding(toLength: 28, withPad: " ", startingAt: 0), Int(metric.value))
       }
       try await pages.cache.close()
     }

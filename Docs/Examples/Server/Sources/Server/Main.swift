@@ -55,13 +55,13 @@ enum Main {
 
 /// Counters of the page cache since the server started, and the size of the persist cache.
 struct Statistics: ResponseEncodable {
-  var pages: [String: UInt64]
+  var pages: [String: Double]
   var persist: [String: Int]
 
-  init(pages: DiskCacheStatistics, persist: DiskCacheStatistics) {
+  init(pages: CacheStatistics, persist: CacheStatistics) {
     self.pages = Dictionary(uniqueKeysWithValues: pages.metrics.map { ($0.name, $0.value) })
     self.persist = [
-      "count": persist.heldCount, "liveBytes": persist.liveByteCount,
+      "count": persist.count, "liveBytes": persist.liveByteCount,
       "allocatedBytes": persist.allocatedByteCount,
     ]
   }

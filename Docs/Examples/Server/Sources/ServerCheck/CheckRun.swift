@@ -145,7 +145,7 @@ final class CheckRun {
     findings.expect(status == 0, "after SIGTERM, the server exited with \(status ?? -1)")
     for name in ["persist", "pages"] {
       let verification = try await Store.verify(path: directory.appending(path: name).path)
-      findings.expect(verification.errors.isEmpty, "\(name): \(verification.errors)")
+      findings.expect(verification.damage.isEmpty, "\(name): \(verification.damage)")
     }
   }
 

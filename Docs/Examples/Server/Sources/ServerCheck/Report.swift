@@ -47,7 +47,8 @@ struct Report {
     table("checked", ["times"])
     for (what, count) in checks { row(what, ["\(count)"]) }
     table("pages", ["count"])
-    let (memory, disk) = (pages["memory.hits", default: 0], pages["disk.hits", default: 0])
+    let memory = pages["memory.hits", default: 0]
+    let disk = pages["hits", default: 0] - memory
     let made = pages["loads.started", default: 0]
     row("answered from memory", ["\(memory)"])
     row("answered from disk", ["\(disk)"])

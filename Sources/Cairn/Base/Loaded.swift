@@ -1,0 +1,34 @@
+public import CairnStore
+
+/// A loaded value, with the options for keeping it.
+///
+///     let page = try await cache.value(forKey: url) {
+///       let (bytes, age) = try await fetch(url)
+///       return Loaded(bytes, options: .lifetime(.after(age)))
+///     }
+public struct Loaded<Value: Sendable>: Sendable {
+  /// The value, which all waiters receive.
+  public var value: Value
+  /// The options for keeping the value. A lifetime begins when the load ends. The metadata may be
+  /// the ETag that came with the value. For a value that was not loaded, no option is set.
+  public var options: EntryOptions
+  /// The time since the value was written, or since this process found it still valid. Zero for a
+  /// value that was just loaded.
+  public package(set) var age: Duration = .zero
+  /// Whether the value's lifetime has ended, but a ``LoadPolicy`` allowed the call to return the
+  /// value.
+  public package(set) var isStale = false
+
+  /// Makes the result of a loader.
+  ///
+  /// - Parameters:
+  ///   - value: the value.
+  ///   - options: the options for keeping the value.
+  public init(_ value: Value, options: EntryOptions = .standard) {
+    self.value = value
+    self.options = options
+  }
+}
+
+extension Loaded: Equatable where Value: Equatable {}
+extension Loaded: Hashable where Value: Hashable {}
