@@ -59,7 +59,7 @@ struct FollowingCacheTests {
     #expect(try follower.storeStatistics().segments.map(\.id).sorted() != before)
     #expect(follower.memory?.count() == 99)
     let statistics = try follower.statistics()
-    #expect(statistics.memory?.hitCount == 100 + 49 + 99)
+    #expect(try #require(statistics.memory).hitCount == 100 + 49 + 99)
     #expect(statistics.hitCount == 100 + 100 + 99 + 99 && statistics.missCount == 2)
   }
 
