@@ -150,7 +150,7 @@ private struct CallDurations: ~Copyable, Sendable {
 
   var histogram: DurationHistogram {
     var histogram = DurationHistogram()
-    for index in histogram.counts.indices { histogram.counts[index] = counts[index].value }
+    for index in histogram.counts.indices { histogram.counts[index] = counts[index].load() }
     histogram.total = .nanoseconds(Int64(clamping: nanoseconds.value))
     return histogram
   }

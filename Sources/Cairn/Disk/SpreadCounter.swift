@@ -2,9 +2,12 @@
 /// different threads rarely write to the same word.
 struct SpreadCounter: ~Copyable, Sendable {
   private struct Part: ~Copyable, Sendable {
-    let count = Counter()
+    private let count = Counter()
     /// Processors fetch 64-byte cache lines in pairs.
     private let apart = InlineArray<15, UInt64>(repeating: 0)
+
+    func load() -> UInt64 { count.load() }
+    func add() { count.add() }
   }
 
   private let parts: InlineArray<16, Part>
@@ -14,7 +17,7 @@ struct SpreadCounter: ~Copyable, Sendable {
   var value: UInt64 { counts.reduce(0, &+) }
 
   /// The count of each part.
-  var counts: [UInt64] { parts.indices.map { parts[$0].count.value } }
+  var counts: [UInt64] { parts.indices.map { parts[$0].load() } }
 
-  func add() { parts[ThreadID.current.slot].count.add() }
+  func add() { parts[ThreadID.current.slot].add() }
 }

@@ -23,8 +23,14 @@ struct PagedArray<Element: ~Copyable>: ~Copyable {
 
   @inlinable
   subscript(index: Int) -> Element {
-    @inline(__always) _read { yield pages[index >> 12][index & (Self.pageCount &- 1)] }
-    @inline(__always) _modify { yield &pages[index >> 12][index & (Self.pageCount &- 1)] }
+    @inline(__always) unsafeAddress { unsafe UnsafePointer(address(of: index)) }
+    @inline(__always) unsafeMutableAddress { unsafe address(of: index) }
+  }
+
+  @inlinable
+  @inline(__always)
+  func address(of index: Int) -> UnsafeMutablePointer<Element> {
+    unsafe pages[index >> 12].address(of: index & (Self.pageCount &- 1))
   }
 
   /// Lets the processor fetch the first cache line of an element.

@@ -27,14 +27,15 @@ struct SlotArray<Element: ~Copyable>: ~Copyable {
 
   @inlinable
   subscript(index: Int) -> Element {
-    @inline(__always) _read {
-      precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
-      yield unsafe base[index]
-    }
-    @inline(__always) _modify {
-      precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
-      yield unsafe &base[index]
-    }
+    @inline(__always) unsafeAddress { unsafe UnsafePointer(address(of: index)) }
+    @inline(__always) unsafeMutableAddress { unsafe address(of: index) }
+  }
+
+  @inlinable
+  @inline(__always)
+  func address(of index: Int) -> UnsafeMutablePointer<Element> {
+    precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
+    return unsafe base + index
   }
 
   /// Makes room for more elements. Does not touch the new memory, which may be large.

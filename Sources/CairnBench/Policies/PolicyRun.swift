@@ -70,7 +70,8 @@ struct PolicyRun {
         store: Self.name(policy), workload: stream.rawValue, key: "\(wrong)",
         detail: "the value is wrong")
     }
-    return (hits, time / .nanoseconds(1) / Double(max(1, requests.count)))
+    let nanoseconds = time / .nanoseconds(1)
+    return (hits, nanoseconds / Double(max(1, requests.count)))
   }
 
   static func json(_ results: [PolicyResult]) throws -> [UInt8] {

@@ -71,7 +71,7 @@ struct PolicyThreads {
         }
       }
     }
-    let longest = times.max() ?? .zero
-    return Double(threadCount * callCount) / (longest / .seconds(1))
+    let seconds = (times.max() ?? .zero) / .seconds(1)
+    return Double(threadCount * callCount) / seconds
   }
 }

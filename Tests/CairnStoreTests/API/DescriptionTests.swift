@@ -35,7 +35,7 @@ struct DescriptionTests {
     let lines = "\(statistics)".split(separator: "\n")
     #expect(lines.first?.contains(", 1.0 KiB still read from, ") == true)
     #expect(
-      lines.dropFirst() == [
+      lines.dropFirst().map(String.init) == [
         "2 writes waited 340 ms in all for compaction",
         "opened by reading the log: 1 record read, not closed before, 12 unfinished bytes discarded, 2 files set "
           + "aside, the clock is 3 min 20 s behind",

@@ -91,12 +91,12 @@ struct HostileStoreTests {
       return record
     }
     let (near, nearBytes) = Self.segment(2, records: (0..<2).map { record(0, delta: $0) })
-    let (far, farBytes) = Self.segment(
-      1, baseSequence: base,
-      records: (1..<1000).map {
-        record($0, delta: $0 % 2 == 0 ? UInt32($0) : .max - UInt32($0))
-        // Dead, so that there is something to compact.
-      } + [record(1, delta: 0)])
+    var records = (UInt32(1)..<1000).map { number in
+      record(Int(number), delta: number % 2 == 0 ? number : .max - number)
+    }
+    // Dead, so that there is something to compact.
+    records.append(record(1, delta: 0))
+    let (far, farBytes) = Self.segment(1, baseSequence: base, records: records)
     var image = try Self.image(isClean: true, lastSequence: base + UInt64(UInt32.max))
       .changingManifest { manifest in
         manifest.openSegments = []

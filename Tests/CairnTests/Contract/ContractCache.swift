@@ -36,7 +36,6 @@ protocol ContractCache<Key, Value>: Caching, Trimming {
   func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(Failure)
   @discardableResult
   func removeValues(forKeys keys: some Sequence<Key>) throws(Failure) -> Int
-  var loadStatistics: LoadStatistics { get }
   func value(
     forKey key: Key, policy: LoadPolicy?,
     orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>

@@ -352,11 +352,17 @@ struct CoderTests {
       }
       #expect(found == reason)
     }
+    let error = #expect(throws: StoreError.self) {
+      try books.setValue(Book([1, 2, .nan]), forKey: "book")
+    }
+    guard case .unencodable(let found) = error else {
+      Issue.record("\(error as Any)")
+      return
+    }
+    // The Foundation of Swift 6.2 leaves out `[2]`.
     #expect(
-      throws: StoreError.unencodable(
-        reason: "the coder's format cannot represent a value, such as NaN in JSON, at "
-          + "chapters[1].pages[2]")
-    ) { try books.setValue(Book([1, 2, .nan]), forKey: "book") }
+      found.hasPrefix(
+        "the coder's format cannot represent a value, such as NaN in JSON, at chapters[1].pages"))
   }
 
   @Test("Keys of the wrong length are left out of an iteration")

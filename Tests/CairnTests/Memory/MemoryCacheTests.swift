@@ -226,7 +226,7 @@ struct MemoryCacheTests {
 
   @Test("Code that is generic over caches needs no try for one that cannot fail")
   func generic() {
-    func fill<Cache: ContractCache<String, Int>>(_ cache: Cache) throws(Cache.Failure) -> Int
+    func fill<Cache: ContractCache<String, Int>>(_ cache: Cache) -> Int
     where Cache.Failure == Never {
       cache.setValue(1, forKey: "a", options: .standard)
       cache.setValue(
