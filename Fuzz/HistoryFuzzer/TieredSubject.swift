@@ -20,8 +20,7 @@ struct TieredSubject: HistorySubject {
 
   init(path: String, heldCount: Int, clock: ManualClock) throws {
     var configuration = DiskCacheConfiguration(
-      countLimit: nil, byteLimit: nil,
-      memory: MemoryTierConfiguration(countLimit: heldCount, costLimit: nil))
+      memory: MemoryConfiguration(countLimit: heldCount))
     configuration.store = StoreSubject.configuration
     configuration.store.clock = clock
     cache = try DiskCache.open(.path(path), configuration: configuration)

@@ -22,7 +22,7 @@ package enum GoldenCache {
   package static func cache<Key: Hashable & Sendable, Value: Sendable>(
     _ path: String, keys: KeyCoder<Key>, values: ValueCoder<Value>
   ) throws -> DiskCache<Key, Value> {
-    var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+    var configuration = DiskCacheConfiguration()
     configuration.store.segmentByteLimit = 64 << 10
     return try DiskCache.open(
       .path(path), configuration: configuration, keyCoder: keys, valueCoder: values)

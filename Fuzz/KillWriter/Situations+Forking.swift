@@ -91,8 +91,8 @@ extension Situations {
   static func forkBesideCaches(path: String) throws {
     // SAFETY: no other thread reads the environment.
     unsafe setenv("XDG_CACHE_HOME", path + ".home", 1)
-    var limits = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
-    limits.memory = MemoryTierConfiguration(countLimit: nil, costLimit: nil)
+    var limits = DiskCacheConfiguration()
+    limits.memory = MemoryConfiguration()
     let configuration = limits
     func open(_ place: CachePlace) throws -> DiskCache<String, Int> {
       try DiskCache.open(place, configuration: configuration)
@@ -101,7 +101,7 @@ extension Situations {
     try cache.setValue(1, forKey: "key")
     let shared = try open(.shared("shared"))
     try shared.setValue(1, forKey: "key")
-    var maintained = MemoryCacheConfiguration(countLimit: nil, costLimit: nil)
+    var maintained = MemoryConfiguration()
     maintained.maintenanceInterval = .milliseconds(500)
     let memory = MemoryCache<Int, Int>(configuration: maintained)
     memory.setValue(1, forKey: 1, lifetime: .milliseconds(1))

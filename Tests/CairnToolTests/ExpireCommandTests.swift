@@ -71,7 +71,7 @@ struct ExpireCommandTests {
   @Test func `a cache's entry with tags changes unless a tag is being removed`() throws {
     let path = directory("cache")
     let cache = try DiskCache<String, String>.open(
-      .path(path), configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: nil),
+      .path(path), configuration: DiskCacheConfiguration(),
       keyCoder: .standard, valueCoder: .standard)
     try cache.setValue(
       "value", forKey: "key", options: EntryOptions(lifetime: .seconds(5000), tags: ["t"]))

@@ -154,7 +154,7 @@ struct ConcurrencySamples {
 
         #expect(try pages.value(forKey: "/") == home)
         #expect(try !pages.contains("/index"))
-        let cache = MemoryCache<String, Page>(configuration: .unlimited)
+        let cache = MemoryCache<String, Page>(configuration: .init())
         cache.setValue(home, forKey: "/index")
         try await move("/index", to: "/", in: cache)
         #expect(cache.keys() == ["/"])

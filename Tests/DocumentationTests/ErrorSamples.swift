@@ -24,7 +24,7 @@ struct ErrorSamples {
   func typed() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
-        var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
+        var configuration = DiskCacheConfiguration(byteLimit: 1 << 30)
         configuration.store.log = DiagnosticLog(from: .info) { message in print(message) }
         let photos = try await DiskCache<String, [UInt8]>.open(
           .name("photos"), configuration: configuration)
@@ -43,7 +43,7 @@ struct ErrorSamples {
   func reopened() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
-        var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
+        var configuration = DiskCacheConfiguration(byteLimit: 1 << 30)
         configuration.store.durability = .durable
         configuration.store.log = .none
         var pages = try await DiskCache<String, [UInt8]>.open(

@@ -90,7 +90,7 @@ struct GettingStartedSamples {
       try await inNewDirectory {
         let configuration = DiskCacheConfiguration(
           countLimit: 100_000, byteLimit: 1 << 30,
-          memory: MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20))
+          memory: MemoryConfiguration(costLimit: 64 << 20))
         let pages = try await DiskCache<String, Page>.open(
           .name("pages"), configuration: configuration)
 
@@ -145,10 +145,10 @@ struct GettingStartedSamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         let configuration = DiskCacheConfiguration(
-          countLimit: nil, byteLimit: nil, memory: .unlimited)
+          memory: .init())
         func open(_ coder: ValueCoder<Page>) throws -> DiskCache<String, Page> {
           try DiskCache.open(
-            .path("pages.cairn"), configuration: .unlimited, keyCoder: .string, valueCoder: coder)
+            .path("pages.cairn"), configuration: .init(), keyCoder: .string, valueCoder: coder)
         }
         let old = try open(.json())
         try await old.setValue(Page(title: "Home", body: "old"), forKey: "/")
@@ -164,15 +164,15 @@ struct GettingStartedSamples {
         #expect(alike === tagged)
         try await tagged.close()
         let onDisk = try await DiskCache<String, Page>.open(
-          .shared("pages on disk"), configuration: .unlimited, valueCoder: coder)
+          .shared("pages on disk"), configuration: .init(), valueCoder: coder)
         let alikeOnDisk = try await DiskCache<String, Page>.open(
-          .shared("pages on disk"), configuration: .unlimited, valueCoder: coder)
+          .shared("pages on disk"), configuration: .init(), valueCoder: coder)
         #expect(alikeOnDisk === onDisk)
         try await onDisk.close()
         do {
           let name = "pages of two"
           let cache = try await DiskCache<String, Page>.open(
-            .name(name), configuration: .unlimited, valueCoder: coder)
+            .name(name), configuration: .init(), valueCoder: coder)
           try await cache.setValue(Page(title: "a", body: "b"), forKey: "/")
           try await cache.close()
           let both = try await DiskCache<String, Page>.open(
@@ -181,7 +181,7 @@ struct GettingStartedSamples {
           let path = both.path
           try await both.close()
           let again = try await DiskCache<String, Page>.open(
-            .path(path), configuration: .unlimited, valueCoder: coder)
+            .path(path), configuration: .init(), valueCoder: coder)
           try await again.close()
           try await DiskCache<String, Page>.open(
             .path(path), configuration: configuration, valueCoder: coder
@@ -199,7 +199,7 @@ struct GettingStartedSamples {
   @Test("A cache in memory")
   func memory() {
     let cache = MemoryCache<String, Int>(
-      configuration: MemoryCacheConfiguration(countLimit: 100, costLimit: nil))
+      configuration: MemoryConfiguration(countLimit: 100))
     cache["visits"] = 1
     cache.update(forKey: "visits") { ($0 ?? 0) + 1 }
     cache.setValue(2, forKey: "visits", lifetime: .seconds(60))

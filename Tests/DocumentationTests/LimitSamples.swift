@@ -14,13 +14,13 @@ struct LimitSamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         let configuration = DiskCacheConfiguration(
-          countLimit: nil, byteLimit: nil, memory: .unlimited)
+          memory: .init())
         let thumbnails = try await DiskCache<String, [UInt8]>.open(
           .name("thumbnails"), configuration: configuration)
         let (draft, poster): ([UInt8], [UInt8]) = ([1], [2, 3])
 
         let drafts = MemoryCache<String, [UInt8]>(
-          configuration: MemoryCacheConfiguration(countLimit: 100, costLimit: nil))
+          configuration: MemoryConfiguration(countLimit: 100))
         drafts["lake"] = draft
         try await thumbnails.setValue(poster, forKey: "poster")
 
@@ -36,7 +36,7 @@ struct LimitSamples {
         var configuration = DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30)
         configuration.lifetime = .seconds(7 * 86_400)
         configuration.idleLimit = .seconds(86_400)
-        configuration.memory = MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20)
+        configuration.memory = MemoryConfiguration(costLimit: 64 << 20)
         let thumbnails = try await DiskCache<String, [UInt8]>.open(
           .name("thumbnails"), configuration: configuration)
 
@@ -95,7 +95,7 @@ struct LimitSamples {
       try await inNewDirectory {
         let cache = try await DiskCache<String, [UInt8]>.open(
           .name("small"),
-          configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 20))
+          configuration: DiskCacheConfiguration(byteLimit: 1 << 20))
         let events = cache.events()
         for number in 0..<12 {
           try await cache.setValue([UInt8](repeating: 7, count: 100_000), forKey: "\(number)")
@@ -124,7 +124,7 @@ struct LimitSamples {
     let (photo, icon) = (Image(width: 640, height: 480), Image(width: 16, height: 16))
 
     let images = MemoryCache<String, Image>(
-      configuration: MemoryCacheConfiguration(countLimit: nil, costLimit: 64 << 20),
+      configuration: MemoryConfiguration(costLimit: 64 << 20),
       costing: { _, image in image.width * image.height * 4 })
     images.setValue(photo, forKey: "lake")
     images.setValue(icon, forKey: "star", options: .cost(100))
@@ -137,7 +137,7 @@ struct LimitSamples {
   func freeSpace() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
-        var considerate = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
+        var considerate = DiskCacheConfiguration(byteLimit: 1 << 30)
         considerate.store.freeDiskSpaceFloor = 1 << 20
         let downloads = try await DiskCache<String, [UInt8]>.open(
           .name("downloads"), configuration: considerate)
@@ -153,7 +153,7 @@ struct LimitSamples {
   func bytesOnDisk() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
-        var bounded = DiskCacheConfiguration.unlimited
+        var bounded = DiskCacheConfiguration()
         bounded.diskByteLimit = 1 << 30
         let previews = try await DiskCache<String, [UInt8]>.open(
           .name("previews"), configuration: bounded)

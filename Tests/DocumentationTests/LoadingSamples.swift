@@ -7,7 +7,7 @@ struct LoadingSamples {
   static func pages() throws -> DiskCache<String, Page> {
     let configuration = DiskCacheConfiguration(
       countLimit: 100_000, byteLimit: 1 << 30,
-      memory: MemoryTierConfiguration(countLimit: 1_000, costLimit: nil))
+      memory: MemoryConfiguration(countLimit: 1_000))
     return try DiskCache.open(.path("pages.cairn"), configuration: configuration)
   }
 
@@ -104,8 +104,7 @@ struct LoadingSamples {
         let known = try await DiskCache<String, Page?>.open(
           .path("known.cairn"),
           configuration: DiskCacheConfiguration(
-            countLimit: nil, byteLimit: nil,
-            memory: MemoryTierConfiguration(countLimit: 1_000, costLimit: nil)))
+            memory: MemoryConfiguration(countLimit: 1_000)))
 
         let page = try await known.value(forKey: "/none") {
           let page = try await fetchIfThere("/none")
@@ -147,7 +146,7 @@ struct LoadingSamples {
 
         var configuration = DiskCacheConfiguration(
           countLimit: 100_000, byteLimit: 1 << 30,
-          memory: MemoryTierConfiguration(countLimit: 1_000, costLimit: nil))
+          memory: MemoryConfiguration(countLimit: 1_000))
         configuration.loadPolicy = policy
 
         policy.staleWhileRevalidating = .seconds(15)

@@ -23,7 +23,7 @@ struct MigrationSamples {
   func memory() {
     let image = Image(width: 100, height: 50)
     let thumbnails = MemoryCache<String, Image>(
-      configuration: MemoryCacheConfiguration(countLimit: 500, costLimit: 64 << 20))
+      configuration: MemoryConfiguration(countLimit: 500, costLimit: 64 << 20))
     thumbnails.setValue(image, forKey: "lake", options: .cost(image.width * image.height * 4))
     let lake = thumbnails.value(forKey: "lake")
 
@@ -40,7 +40,7 @@ struct MigrationSamples {
         let url = "/about"
         var configuration = DiskCacheConfiguration(
           countLimit: nil, byteLimit: 256 << 20,
-          memory: MemoryTierConfiguration(countLimit: nil, costLimit: 16 << 20))
+          memory: MemoryConfiguration(costLimit: 16 << 20))
         configuration.loadPolicy.staleOnError = .seconds(3600)
         let responses = try await DiskCache<String, Response>.open(
           .name("responses"), configuration: configuration)

@@ -41,7 +41,7 @@ struct ReadmeSamples {
 
         let configuration = DiskCacheConfiguration(
           countLimit: 100_000, byteLimit: 1 << 30,
-          memory: MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20))
+          memory: MemoryConfiguration(costLimit: 64 << 20))
         let pages = try await DiskCache<String, Page>.open(
           .name("pages"), configuration: configuration)
         let page = try await pages.value(forKey: url, lifetime: .hours(1)) {
@@ -51,7 +51,7 @@ struct ReadmeSamples {
         let known = try pages.value(forKey: "/about")
 
         let hits = MemoryCache<String, Int>(
-          configuration: MemoryCacheConfiguration(countLimit: 1_000, costLimit: nil))
+          configuration: MemoryConfiguration(countLimit: 1_000))
         hits["/about"] = 1  // memory only: no `try`
 
         #expect(hits["/about"] == 1)

@@ -8,13 +8,12 @@ struct ScalingSamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         let cache = try await DiskCache<String, String>.open(
-          "pages.cairn", configuration: .unlimited)
+          "pages.cairn", configuration: .init())
         try await cache.setValue("about", forKey: "/about")
         let pages = try await DiskCache<String, String>.open(
           following: "pages.cairn",
           configuration: DiskCacheConfiguration(
-            countLimit: nil, byteLimit: nil,
-            memory: MemoryTierConfiguration(countLimit: 10_000, costLimit: nil)))
+            memory: MemoryConfiguration(countLimit: 10_000)))
         let page = try pages.value(forKey: "/about")
         #expect(page == "about")
         try await cache.close()

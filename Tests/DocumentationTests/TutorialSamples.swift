@@ -6,7 +6,7 @@ struct PageCache: Sendable {
 
   init(path: String) async throws {
     var configuration = DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30)
-    configuration.memory = MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20)
+    configuration.memory = MemoryConfiguration(costLimit: 64 << 20)
     configuration.lifetime = .seconds(3600)
     configuration.loadPolicy.staleWhileRevalidating = .seconds(60)
     configuration.loadPolicy.staleOnError = .seconds(86_400)

@@ -10,7 +10,7 @@ struct PageCache: Sendable {
 
   init(path: String) async throws {
     var configuration = DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30)
-    configuration.memory = MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20)
+    configuration.memory = MemoryConfiguration(costLimit: 64 << 20)
     cache = try await DiskCache.open(.path(path), configuration: configuration)
   }
 

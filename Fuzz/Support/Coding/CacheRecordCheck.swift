@@ -135,7 +135,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
   ) throws -> Result {
     let process = SimulatedProcess.start(on: disk, seed: 2)
     defer { process.kill() }
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.store = .simulated(clock)
     configuration.unreadableValuePolicy = policy
     let cache = try DiskCache(

@@ -16,7 +16,7 @@ package enum FollowedCacheWorkload {
   }
 
   package static var configuration: DiskCacheConfiguration {
-    var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+    var configuration = DiskCacheConfiguration()
     configuration.store = FollowedWorkload.configuration
     return configuration
   }

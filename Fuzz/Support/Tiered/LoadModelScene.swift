@@ -19,9 +19,9 @@ struct LoadModelScene {
   func open(
     _ path: String, hasMemory: Bool, _ random: inout FuzzRandom
   ) throws -> LoadModelRun.Cache {
-    var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+    var configuration = DiskCacheConfiguration()
     if hasMemory {
-      configuration.memory = MemoryTierConfiguration(
+      configuration.memory = MemoryConfiguration(
         countLimit: 1 + random.below(4), costLimit: nil)
     }
     configuration.loadPolicy.staleOnError = .milliseconds(Self.retention)

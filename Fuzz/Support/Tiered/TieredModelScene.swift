@@ -15,8 +15,7 @@ struct TieredModelScene {
 
   func open(_ path: String, _ random: inout FuzzRandom) throws -> TieredModelRun.Cache {
     var configuration = DiskCacheConfiguration(
-      countLimit: nil, byteLimit: nil,
-      memory: MemoryTierConfiguration(countLimit: 1 + random.below(8), costLimit: nil))
+      memory: MemoryConfiguration(countLimit: 1 + random.below(8), costLimit: nil))
     let policies = EvictionPolicy.allCases
     configuration.memory?.policy = policies[random.below(policies.count)]
     configuration.store.clock = clock

@@ -3,8 +3,9 @@ public import FoundationEssentials
 /// Where a cache is stored.
 ///
 ///     let pages = try DiskCache<String, Page>.open(.name("pages"), configuration: configuration)
-///     let other = try DiskCache<String, Page>.open("/var/cache/example", configuration: configuration)
-public struct CachePlace: Sendable, Hashable, ExpressibleByStringLiteral {
+///     let other = try DiskCache<String, Page>.open(
+///       .path("/var/cache/example"), configuration: configuration)
+public struct CachePlace: Sendable, Hashable {
   enum Kind: Sendable, Hashable {
     case path(String)
     case name(String)
@@ -16,9 +17,6 @@ public struct CachePlace: Sendable, Hashable, ExpressibleByStringLiteral {
   let kind: Kind
 
   private init(_ kind: Kind) { self.kind = kind }
-
-  /// A path; see `path(_:)`.
-  public init(stringLiteral path: String) { self.init(.path(path)) }
 
   /// A directory. Opening the cache creates missing parent directories.
   public static func path(_ path: String) -> CachePlace { CachePlace(.path(path)) }

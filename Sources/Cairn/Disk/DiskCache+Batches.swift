@@ -64,8 +64,8 @@ extension DiskCache {
   /// A batch is not a transaction: it does not check what `body` has read. See `Store.write`.
   ///
   /// The batch stays in memory until the closure returns, and is then written. Reads of single keys
-  /// may see the changes one by one. If the batch takes more bytes than the store's
-  /// `batchByteLimit`, by default 256 MiB, the call throws `tooLarge`.
+  /// may see the changes one by one. A batch of more than 256 MiB throws
+  /// `tooLarge`.
   ///
   /// - Returns: the result of `body`.
   /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``: see `setValue`. Nothing

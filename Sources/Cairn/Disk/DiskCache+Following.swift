@@ -7,7 +7,7 @@ extension DiskCache {
   ///
   ///     let pages = try DiskCache<String, Page>.open(
   ///       following: .name("pages"), configuration: DiskCacheConfiguration(
-  ///         countLimit: nil, byteLimit: nil, memory: MemoryTierConfiguration(countLimit: 10_000, costLimit: nil)))
+  ///         memory: MemoryConfiguration(countLimit: 10_000)))
   ///     let page = try pages.value(forKey: url)
   ///
   /// Reads behave like those of `Store.init(following:freshness:configuration:)`. With
@@ -43,7 +43,7 @@ extension DiskCache {
   /// - Complexity: the same as `Store.init(following:freshness:configuration:)`.
   public static func open(
     following place: CachePlace, freshness: Freshness = .everyRead,
-    configuration: DiskCacheConfiguration = .unlimited, keyCoder: KeyCoder<Key>,
+    configuration: DiskCacheConfiguration = .init(), keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(StoreError) -> DiskCache {
@@ -68,7 +68,7 @@ extension DiskCache {
   ///   began.
   public static nonisolated(nonsending) func open(
     following place: CachePlace, freshness: Freshness = .everyRead,
-    configuration: DiskCacheConfiguration = .unlimited, keyCoder: KeyCoder<Key>,
+    configuration: DiskCacheConfiguration = .init(), keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) async throws(StoreError) -> DiskCache {
@@ -93,7 +93,7 @@ extension DiskCache where Key: Codable, Value: Codable {
   /// Opens a cache for reading while another process writes to it, with the standard coders.
   public static func open(
     following place: CachePlace, freshness: Freshness = .everyRead,
-    configuration: DiskCacheConfiguration = .unlimited,
+    configuration: DiskCacheConfiguration = .init(),
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) throws(StoreError) -> DiskCache {
     try open(
@@ -105,7 +105,7 @@ extension DiskCache where Key: Codable, Value: Codable {
   /// of a few threads that all opens share.
   public static nonisolated(nonsending) func open(
     following place: CachePlace, freshness: Freshness = .everyRead,
-    configuration: DiskCacheConfiguration = .unlimited,
+    configuration: DiskCacheConfiguration = .init(),
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) async throws(StoreError) -> DiskCache {
     try await open(

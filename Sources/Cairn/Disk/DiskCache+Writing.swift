@@ -15,7 +15,7 @@ extension DiskCache {
   ///   - lifetime: how long the entry lives. `nil` means that of the options.
   ///   - options: for an option that is `nil`, the configured value applies. The cost counts in
   ///     memory only, because the limit on disk counts bytes. Without a cost, the cache computes
-  ///     one; see `MemoryTierConfiguration.costLimit`.
+  ///     one; see `MemoryConfiguration.costLimit`.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the entry's version.
   /// - Throws: `unencodable`, `invalidTag`; the errors of `Store.setValue`, such as `tooLarge` for an entry that alone

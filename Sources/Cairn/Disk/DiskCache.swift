@@ -3,8 +3,8 @@ internal import Synchronization
 
 /// A cache on disk, with or without a memory tier: typed keys and values over a `Store`.
 ///
-///     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
-///     configuration.memory = MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20)
+///     var configuration = DiskCacheConfiguration(byteLimit: 1 << 30)
+///     configuration.memory = MemoryConfiguration(costLimit: 64 << 20)
 ///     configuration.lifetime = .seconds(86_400)
 ///     let cache = try DiskCache<String, Page>.open(.name("pages"), configuration: configuration)
 ///     try cache.setValue(page, forKey: url)

@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// The options of a ``DiskCache``. You must give both limits. All other options have defaults.
+/// The options of a ``DiskCache``.
 public struct DiskCacheConfiguration: Sendable {
   /// The options of the cache's store.
   ///
@@ -23,7 +23,7 @@ public struct DiskCacheConfiguration: Sendable {
 
   /// A memory tier in front of the disk. `nil`, the default, means none. The tier has limits of its
   /// own: the other limits in this configuration apply to the disk.
-  public var memory: MemoryTierConfiguration?
+  public var memory: MemoryConfiguration?
 
   /// How fresh the values of calls with a loader must be, unless a call has its own policy. Default
   /// `.standard`: only fresh values, and no time limits.
@@ -85,11 +85,17 @@ public struct DiskCacheConfiguration: Sendable {
     set { store.idleLimit = newValue }
   }
 
-  /// How many asynchronous calls run at once, each on its own thread. Other calls queue. Default
-  /// 16. The same as `concurrentCallLimit` in `store`, whose description has details.
-  public var concurrentCallLimit: Int {
-    get { store.concurrentCallLimit }
-    set { store.concurrentCallLimit = newValue }
+  /// What an acknowledged write survives, unless the write has its own class. Default `.process`.
+  /// The same as `durability` in `store`.
+  public var durability: Durability {
+    get { store.durability }
+    set { store.durability = newValue }
+  }
+
+  /// Receives messages about work outside any call. The same as `log` in `store`.
+  public var log: DiagnosticLog {
+    get { store.log }
+    set { store.log = newValue }
   }
 
   /// Makes a configuration with these limits and the defaults for all other options.
@@ -101,7 +107,9 @@ public struct DiskCacheConfiguration: Sendable {
   ///     plus four segments. The size of a segment is an eighth of the limit, but at least 4 MiB
   ///     and at most 64 MiB. To limit the files, set ``diskByteLimit``.
   ///   - memory: a memory tier in front of the disk, or `nil` for none.
-  public init(countLimit: Int?, byteLimit: Int?, memory: MemoryTierConfiguration? = nil) {
+  public init(
+    countLimit: Int? = nil, byteLimit: Int? = nil, memory: MemoryConfiguration? = nil
+  ) {
     self.memory = memory
     store = StoreConfiguration()
     store.durability = .process
@@ -112,11 +120,6 @@ public struct DiskCacheConfiguration: Sendable {
     if let byteLimit {
       store.segmentByteLimit = min(max(byteLimit / 8, 4 << 20), store.segmentByteLimit)
     }
-  }
-
-  /// A configuration without limits: entries stay until they expire or are removed.
-  public static var unlimited: DiskCacheConfiguration {
-    DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
   }
 }
 

@@ -10,11 +10,11 @@ public import CairnStore
 /// the same form as in a ``DiskCache``.
 public struct StoreView<Value: Sendable>: Sendable {
   /// The store that holds the values.
-  public let store: Store
+  package let store: Store
   /// The prefix of the view's keys in the store.
-  public let prefix: [UInt8]
+  package let prefix: [UInt8]
   /// Encodes and decodes values.
-  public let coder: ValueCoder<Value>
+  package let coder: ValueCoder<Value>
 
   /// The value of a key, or `nil` if the key has no unexpired value. Counts as an access.
   ///

@@ -44,7 +44,7 @@ struct CacheClock: ~Copyable, Sendable {
 
   /// - Parameter shared: the clock of the tier below, so that both tiers agree on expiry, or `nil`
   ///   if there is none.
-  init(_ configuration: MemoryCacheConfiguration, shared: StoreClock?) {
+  init(_ configuration: MemoryConfiguration, shared: StoreClock?) {
     let start = Timestamp(millisecondsSinceEpoch: .min)
     clock = shared ?? StoreClock(configuration.clock, lastRecorded: start)
     standardLifetime = configuration.lifetime?.milliseconds ?? never

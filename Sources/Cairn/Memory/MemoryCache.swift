@@ -3,7 +3,7 @@ internal import CairnStore
 /// A cache in memory: a dictionary with limits. It drops entries when it exceeds its limits, when
 /// they expire, and when memory is short.
 ///
-///     var configuration = MemoryCacheConfiguration(countLimit: 10_000, costLimit: 64 << 20)
+///     var configuration = MemoryConfiguration(countLimit: 10_000, costLimit: 64 << 20)
 ///     configuration.idleLimit = .seconds(600)
 ///     let cache = MemoryCache<String, [UInt8]>(configuration: configuration)
 ///     cache["greeting"] = Array("hello".utf8)
@@ -28,7 +28,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// The delay of a scheduled removal, or `nil` for never.
   let maintenanceInterval: Duration?
   /// The configuration at creation. Limits and defaults may have changed since.
-  let configuration: MemoryCacheConfiguration
+  let configuration: MemoryConfiguration
   let environment: MemoryCacheEnvironment
   @usableFromInline let flights: SingleFlight<Key, Loaded<Value>?>
   /// The policy of calls that load. `nil` means only fresh values, and no time limits.
@@ -43,7 +43,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///     value's size in bytes if values are `[UInt8]`, `String`, `Data` or another `ByteSource`,
   ///     and otherwise 0.
   public convenience init(
-    configuration: MemoryCacheConfiguration,
+    configuration: MemoryConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) {
     self.init(configuration: configuration, costing: costing, environment: .system())
@@ -54,7 +54,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///
   /// - Parameter clockBelow: the clock of the tier below, if there is one.
   package init(
-    configuration: MemoryCacheConfiguration,
+    configuration: MemoryConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
     environment: MemoryCacheEnvironment, clockBelow: StoreClock? = nil
   ) {

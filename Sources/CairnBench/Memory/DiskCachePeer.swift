@@ -44,11 +44,11 @@ final class DiskCachePeer<Tier: MemoryTierSize>: MemoryPeer {
   let cache: DiskCache<String, [UInt8]>
 
   init(countLimit: Int, at path: String) throws {
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.store.durability = .process
     if Tier.limitsDisk { configuration.countLimit = countLimit }
     configuration.memory = Tier.entryLimit(of: countLimit).map {
-      MemoryTierConfiguration(countLimit: $0, costLimit: nil)
+      MemoryConfiguration(countLimit: $0)
     }
     cache = try DiskCache<String, [UInt8]>.open(.path(path), configuration: configuration)
   }

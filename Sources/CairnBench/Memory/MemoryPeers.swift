@@ -8,7 +8,7 @@ final class MemoryCachePeer: MemoryPeer {
 
   init(countLimit: Int, at path: String) {
     cache = MemoryCache(
-      configuration: MemoryCacheConfiguration(countLimit: countLimit, costLimit: nil))
+      configuration: MemoryConfiguration(countLimit: countLimit))
   }
 
   static func key(_ text: String) -> String { text }

@@ -49,7 +49,7 @@ struct PolicyRun {
   private func run(
     _ requests: [UInt32], _ stream: RequestStream, _ policy: EvictionPolicy
   ) throws -> (hits: Int, nanoseconds: Double) {
-    var configuration = MemoryCacheConfiguration(
+    var configuration = MemoryConfiguration(
       countLimit: RequestStream.capacity, costLimit: nil)
     configuration.policy = policy
     let cache = MemoryCache<UInt32, UInt32>(configuration: configuration)

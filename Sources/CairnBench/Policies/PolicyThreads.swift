@@ -52,7 +52,7 @@ struct PolicyThreads {
   }
 
   private func rate(_ policy: EvictionPolicy, _ threadCount: Int) throws -> Double {
-    var configuration = MemoryCacheConfiguration(countLimit: Self.keyCount, costLimit: nil)
+    var configuration = MemoryConfiguration(countLimit: Self.keyCount)
     configuration.policy = policy
     let cache = MemoryCache<UInt32, UInt32>(configuration: configuration)
     for key in 0..<UInt32(Self.keyCount) { cache.setValue(~key, forKey: key) }

@@ -159,7 +159,7 @@ enum OperationRun: String, CaseIterable {
   ///
   /// - Parameter findsAll: whether the cache contains all of the keys; otherwise it contains none.
   private func useMemory(_ count: Int, _ policy: EvictionPolicy, findsAll: Bool) {
-    var configuration = MemoryCacheConfiguration(countLimit: Self.keyCount, costLimit: nil)
+    var configuration = MemoryConfiguration(countLimit: Self.keyCount)
     configuration.policy = policy
     let cache = MemoryCache<Int, Int>(configuration: configuration)
     for key in 0..<Self.keyCount { cache.setValue(key, forKey: key) }
@@ -177,14 +177,14 @@ enum OperationRun: String, CaseIterable {
   }
 
   private func useCache(_ count: Int, at path: String) throws {
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.store = Self.configuration
     switch self {
     case .tieredSet, .tieredGet:
-      configuration.memory = MemoryTierConfiguration(
+      configuration.memory = MemoryConfiguration(
         countLimit: 5 * Self.keyCount, costLimit: nil)
     case .tieredMiss:
-      configuration.memory = MemoryTierConfiguration(countLimit: 1, costLimit: nil)
+      configuration.memory = MemoryConfiguration(countLimit: 1)
     default: break
     }
     let cache = try DiskCache<String, [UInt8]>.open(.path(path), configuration: configuration)

@@ -76,7 +76,7 @@ struct StallRun {
     let path = directory + "/stalls"
     var configuration = DiskCacheConfiguration(
       countLimit: limit, byteLimit: nil,
-      memory: MemoryTierConfiguration(
+      memory: MemoryConfiguration(
         countLimit: held ?? limit ?? min(entryCount, 10_000), costLimit: nil))
     configuration.store.durability = .process
     configuration.store.log = .none
@@ -99,7 +99,7 @@ struct StallRun {
     _ situation: String, lifetime: Lifetime = .standard, _ body: (Result) throws -> Void,
     during work: @escaping @Sendable (Memory) -> Void
   ) throws {
-    let cache = Memory(configuration: MemoryCacheConfiguration(countLimit: nil, costLimit: nil))
+    let cache = Memory(configuration: MemoryConfiguration())
     for key in 0..<entryCount { cache.setValue(Self.value, forKey: key, lifetime: lifetime) }
     try body(
       try measure(situation, entryCount) {

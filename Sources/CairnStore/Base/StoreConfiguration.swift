@@ -35,19 +35,19 @@ public struct StoreConfiguration: Sendable {
   package var deadByteFloor: Int?
 
   /// The longest key, in bytes, from 1 to 65,535. Default 65,535.
-  public var keyByteLimit: Int = 65_535
+  package var keyByteLimit: Int = 65_535
 
   /// The largest value that a write accepts, in bytes, up to 4,294,967,295. Default 1 GiB. It does not
   /// limit reads, so values that were written under a higher limit stay readable.
   public var valueByteLimit: Int = 1 << 30
 
   /// The largest metadata of an entry, in bytes, up to 65,535. Default 65,535.
-  public var metadataByteLimit: Int = 65_535
+  package var metadataByteLimit: Int = 65_535
 
   /// The maximum size of one atomic batch in the log, in bytes. Default 256 MiB, at most 4 GiB.
   ///
   /// A batch is held in memory until it is written.
-  public var batchByteLimit: Int = 256 << 20
+  package var batchByteLimit: Int = 256 << 20
 
   /// The maximum number of entries, or `nil`, the default, for no limit.
   ///

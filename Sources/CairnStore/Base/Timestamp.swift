@@ -11,7 +11,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
   }
 
   /// The latest representable point. A lifetime that would end later ends here.
-  public static let distantFuture = Timestamp(millisecondsSinceEpoch: .max)
+  package static let distantFuture = Timestamp(millisecondsSinceEpoch: .max)
 
   /// The system's time of day, accurate to the kernel's tick (1 to 10 ms).
   public static var now: Timestamp { SystemClock().now() }

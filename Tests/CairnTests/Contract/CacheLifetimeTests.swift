@@ -22,7 +22,7 @@ struct CacheLifetimeTests {
 
   @Test("In memory", arguments: ends)
   func memory(lifetime: Lifetime, end: Timestamp?) async throws {
-    var configuration = MemoryCacheConfiguration.unlimited
+    var configuration = MemoryConfiguration()
     configuration.respondsToMemoryPressure = false
     configuration.lifetime = .seconds(100)
     configuration.clock = scene.clock

@@ -54,7 +54,7 @@ struct CacheLocationTests {
   @Test("A named cache is created there, with all missing parents, for its user alone")
   func byName() throws {
     let scene = DiskScene()
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.namespace = "space"
     func open(_ name: String) throws -> DiskCache<String, Int> {
       try DiskCache.open(
@@ -82,7 +82,7 @@ struct CacheLocationTests {
   func insideCache() throws {
     let scene = DiskScene()
     func open(_ name: String, in namespace: String?, home: String) throws {
-      var configuration = DiskCacheConfiguration.unlimited
+      var configuration = DiskCacheConfiguration()
       configuration.namespace = namespace
       let cache = try DiskCache<String, Int>.open(
         .name(name), configuration: configuration, keyCoder: .standard, valueCoder: .standard,
@@ -90,7 +90,7 @@ struct CacheLocationTests {
       try cache.close()
     }
     let first: DiskCache<String, Int> = try .open(
-      .path(scene("home/pages")), configuration: .unlimited)
+      .path(scene("home/pages")), configuration: .init())
     try first.close()
     let pages = scene("home/pages")
     let before = try FileManager.default.contentsOfDirectory(atPath: pages).sorted()
@@ -129,7 +129,7 @@ struct CacheLocationTests {
     }
     try expectRefusal(pages + "/deep/icons") {
       let _: DiskCache<String, Int> = try .open(
-        .path(pages + "/deep/icons"), configuration: .unlimited)
+        .path(pages + "/deep/icons"), configuration: .init())
     }
     // A directory that only has a file of such a name is not a cache.
     try FileManager.default.createDirectory(
@@ -140,7 +140,7 @@ struct CacheLocationTests {
     try FileManager.default.removeItem(atPath: scene("home/other/MANIFEST"))
     try expectStoreError(scene("home/other")) {
       let _: DiskCache<String, Int> = try .open(
-        .path(scene("home/other")), configuration: .unlimited)
+        .path(scene("home/other")), configuration: .init())
     }
   }
 

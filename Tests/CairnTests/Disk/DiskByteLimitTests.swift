@@ -11,7 +11,7 @@ struct DiskByteLimitTests {
   private var path: String { scene.path }
 
   private func open(_ limit: Int, spaceBound: Double = 1.5) throws -> DiskCache<Int, [UInt8]> {
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.diskByteLimit = limit
     configuration.store.spaceBound = spaceBound
     configuration.store.log = .none
@@ -61,7 +61,7 @@ struct DiskByteLimitTests {
     let cache = try open(limit, spaceBound: 2)
     // Exact LRU over files of whole blocks.
     let folder = MemoryCache<Int, Bool>(
-      configuration: MemoryCacheConfiguration(
+      configuration: MemoryConfiguration(
         countLimit: limit / ((valueByteCount + 4095) & ~4095), costLimit: nil))
     let count = 3 * limit / valueByteCount
     var random = FuzzRandom(seed: 1)

@@ -51,7 +51,7 @@ struct DiskLimitTests {
       (Int.min, 4 << 20),
     ] as [(Int?, Int)])
   func segments(byteLimit: Int?, byteCount: Int) {
-    let configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: byteLimit)
+    let configuration = DiskCacheConfiguration(byteLimit: byteLimit)
     #expect(configuration.store.segmentByteLimit == byteCount)
   }
 
@@ -61,7 +61,7 @@ struct DiskLimitTests {
   func space(valueByteCount: Int) async throws {
     let limit = 8 << 20
     let cache = try await DiskCache<Int, [UInt8]>.open(
-      .path(scene.path), configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: limit))
+      .path(scene.path), configuration: DiskCacheConfiguration(byteLimit: limit))
     let value = [UInt8](repeating: 1, count: valueByteCount)
     for number in 0..<(100 << 20) / valueByteCount {
       try await cache.setValue(value, forKey: number)
@@ -85,7 +85,7 @@ struct DiskLimitTests {
     let disk = try TinyDisk(byteCount: limit * 5 / 2)
     let cache = try DiskCache<Int, [UInt8]>.open(
       .path(disk.path + "/cache"),
-      configuration: DiskCacheConfiguration(countLimit: nil, byteLimit: limit))
+      configuration: DiskCacheConfiguration(byteLimit: limit))
     let value = [UInt8](repeating: 1, count: valueByteCount)
     // More than the disk has room for.
     let count = limit * 4 / (valueByteCount + 100)

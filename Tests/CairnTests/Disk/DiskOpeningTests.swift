@@ -93,7 +93,7 @@ struct DiskOpeningTests {
     cache[""] = 3
     #expect(cache[""] == nil)
     #expect(try cache.statistics()["subscriptFailures"] == 2)
-    let reason = "by subscript: a key has 0 bytes; it must have 1 to 65535"
+    let reason = "by subscript: not a valid key: it has 0 bytes; it must have 1 to 65535"
     #expect(
       log.all == ["writing", "reading"].map { "error: \($0): \(scene.path): \($0) \(reason)" })
   }
@@ -101,7 +101,7 @@ struct DiskOpeningTests {
   @Test("Caches and their statistics are printed in readable form")
   func descriptions() async throws {
     let cache: DiskCache<String, String> = try scene.cache {
-      $0.memory = MemoryTierConfiguration(countLimit: 10, costLimit: nil)
+      $0.memory = MemoryConfiguration(countLimit: 10)
       $0.memory?.respondsToMemoryPressure = false
     }
     try await cache.setValue("v", forKey: "key")
@@ -124,7 +124,7 @@ struct DiskOpeningTests {
     #expect(lines[4].hasPrefix("memory: 1 hit "))
     #expect(lines[5] == "1 load")
     let memory = MemoryCache<String, String>(
-      configuration: MemoryCacheConfiguration(countLimit: 10, costLimit: nil))
+      configuration: MemoryConfiguration(countLimit: 10))
     memory.setValue("v", forKey: "key", options: .cost(1234))
     #expect("\(memory)" == "MemoryCache with 1 entry, cost 1,234")
   }
@@ -313,6 +313,6 @@ struct DiskOpeningTests {
     let disk: DiskCache<String, Int> = try scene.cache()
     #expect(try use(disk) == [nil, nil, 3, 4])
     #expect(
-      try use(MemoryCache<String, Int>(configuration: .unlimited)) == [nil, nil, 3, 4])
+      try use(MemoryCache<String, Int>(configuration: .init())) == [nil, nil, 3, 4])
   }
 }

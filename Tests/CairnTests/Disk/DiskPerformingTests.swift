@@ -49,7 +49,7 @@ struct DiskPerformingTests {
   @Test("The asynchronous forms do the same as the synchronous ones")
   func forms() async throws {
     let cache: DiskCache<Int, Int> = try await DiskCache.open(
-      .path(scene.path), configuration: .unlimited)
+      .path(scene.path), configuration: .init())
     try await useForms(of: cache, backup: scene("copy"))
     await #expect(throws: StoreError.closed(path: scene.path)) {
       try await cache.sync()
@@ -57,11 +57,11 @@ struct DiskPerformingTests {
     try Data().write(to: URL(filePath: scene("file")))
     await #expect(throws: StoreError.self) {
       let _: DiskCache<Int, Int> = try await DiskCache.open(
-        .path(scene("file/path")), configuration: .unlimited)
+        .path(scene("file/path")), configuration: .init())
     }
     // Missing parent directories are created.
     let deep: DiskCache<Int, Int> = try await DiskCache.open(
-      .url(URL(filePath: scene("missing/path"))), configuration: .unlimited)
+      .url(URL(filePath: scene("missing/path"))), configuration: .init())
     #expect(deep.path == scene("missing/path"))
   }
 
@@ -122,7 +122,7 @@ struct DiskPerformingTests {
   func oneThread() async throws {
     let system = SlowSyncFileSystem()
     var configuration = DiskCacheConfiguration(
-      countLimit: nil, byteLimit: nil, memory: .unlimited)
+      memory: .init())
     configuration.store.concurrentCallLimit = 1
     configuration.store.durability = .durable
     configuration.store.log = .none

@@ -23,7 +23,7 @@ struct DiskQuarantineCrashTests {
     var environment: Environment { Environment(fileSystem: fileSystem, background: queue) }
 
     func open() throws(StoreError) -> DiskCache<Int, String> {
-      var configuration = DiskCacheConfiguration.unlimited
+      var configuration = DiskCacheConfiguration()
       configuration.store.log = .none
       configuration.store = .simulated(ManualClock())
       configuration.corruptStorePolicy = .quarantine

@@ -103,7 +103,7 @@ struct DiskSlowCallTests {
 
   @Test("The log gets one message a second, which counts those left out")
   func quiet() {
-    var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+    var configuration = DiskCacheConfiguration()
     listen(&configuration)
     let calls = CallTimes(threshold: .zero, log: configuration.store.log, path: "/a")
     let second: UInt64 = 1_000_000_000

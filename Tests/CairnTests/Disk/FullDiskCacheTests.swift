@@ -25,7 +25,7 @@ struct FullDiskCacheTests {
     _ disk: TinyDisk, segmentByteLimit: Int = 1 << 20, clock: any WallClock = SystemClock(),
     observer: (@Sendable (RemovalEvent) -> Void)? = nil
   ) throws -> DiskCache<Int, [UInt8]> {
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.store.segmentByteLimit = segmentByteLimit
     configuration.store.removalObserver = observer
     configuration.store.log = .none

@@ -14,7 +14,7 @@ struct LastReferenceTests {
   /// Each call runs on threads of its own, or has a task. None may hold the cache when it returns.
   @Test("After any call, the place can be opened at once", arguments: Call.allCases)
   func reopened(after call: Call) async throws {
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.store.segmentByteLimit = 256 << 10
     for _ in 0..<40 {
       try await use(call, configuration)

@@ -19,10 +19,10 @@ struct TagCrashTests {
     }
 
     func open(_ durability: Durability, memory: Bool) throws -> DiskCache<Int, String> {
-      var configuration = DiskCacheConfiguration.unlimited
+      var configuration = DiskCacheConfiguration()
       configuration.store = .simulated(ManualClock())
       configuration.store.durability = durability
-      if memory { configuration.memory = .unlimited }
+      if memory { configuration.memory = .init() }
       return try DiskCache(
         path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
         environment: Environment(

@@ -102,8 +102,7 @@ struct UnreadableValueTests {
       let new = try await DiskCache.open(
         .path(scene.path),
         configuration: DiskCacheConfiguration(
-          countLimit: nil, byteLimit: nil,
-          memory: MemoryTierConfiguration(countLimit: 10, costLimit: nil)),
+          memory: MemoryConfiguration(countLimit: 10)),
         keyCoder: .string, valueCoder: coder(tag: tag, decodes: hasOtherTag))
       try await checkLoads(new)
       #expect(try new.statistics()["drops"] == 2)
@@ -223,10 +222,10 @@ struct UnreadableValueTests {
   func damagedLoaded(part: Part, inMemoryToo: Bool) async throws {
     try damage(part)
     let log = Record<String>()
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.store.log = DiagnosticLog { log.add("\($0)") }
     if inMemoryToo {
-      configuration.memory = MemoryTierConfiguration(countLimit: 10, costLimit: nil)
+      configuration.memory = MemoryConfiguration(countLimit: 10)
       let cache = try await DiskCache.open(
         .path(scene.path), configuration: configuration,
         keyCoder: .string, valueCoder: coder(tag: 0))
@@ -267,8 +266,8 @@ struct UnreadableValueTests {
 
   @Test("A call with a policy loads a value anew whose record is damaged, though memory has it")
   func damagedBelowMemory() async throws {
-    var configuration = DiskCacheConfiguration.unlimited
-    configuration.memory = .unlimited
+    var configuration = DiskCacheConfiguration()
+    configuration.memory = .init()
     let cache = try await DiskCache.open(
       .path(scene.path), configuration: configuration, keyCoder: .string, valueCoder: coder(tag: 0))
     // With a lifetime, the first read compares the value with the record.

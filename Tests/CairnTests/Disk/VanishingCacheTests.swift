@@ -167,7 +167,7 @@ struct VanishingCacheTests {
   @Test("A named cache is created again with its missing parents")
   func named() throws {
     let variables = ["XDG_CACHE_HOME": scene.disk("home")]
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.store.log = .none
     configuration.namespace = "app"
     func open() throws -> DiskCache<String, Int> {

@@ -88,7 +88,7 @@ struct FollowingCacheKillTests {
           readers = CacheReaders(3) { index in
             var configuration = FollowedCacheWorkload.configuration
             if index < 2 {
-              configuration.memory = MemoryTierConfiguration(
+              configuration.memory = MemoryConfiguration(
                 countLimit: index == 0 ? nil : 8, costLimit: nil)
             }
             return try DiskCache.open(following: .path(path), configuration: configuration)

@@ -205,11 +205,11 @@ struct FollowingCacheTests {
     #expect(
       cacheError { _ = try DiskCache<String, String>.open(following: .url(url)) }
         == .invalidConfiguration(option: "name", reason: "https://a.example is not a file URL"))
-    let writer = try await DiskCache<String, String>.open(.path(path), configuration: .unlimited)
+    let writer = try await DiskCache<String, String>.open(.path(path), configuration: .init())
     let follower = try await DiskCache<String, String>.open(
       following: .path(path),
       configuration: DiskCacheConfiguration(
-        countLimit: nil, byteLimit: nil, memory: .unlimited))
+        memory: .init()))
     let manual = try writer.synchronous { _ in
       try DiskCache<String, String>.open(following: .path(path), freshness: .manual)
     }

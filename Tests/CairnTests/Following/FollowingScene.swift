@@ -42,7 +42,7 @@ final class FollowingScene: Sendable {
   private func configuration(
     _ change: (inout DiskCacheConfiguration) -> Void
   ) -> DiskCacheConfiguration {
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.store.clock = clock
     configuration.store.log = .none
     configuration.store.segmentByteLimit = 64 << 10
@@ -73,7 +73,7 @@ final class FollowingScene: Sendable {
     try DiskCache(
       path: disk.path,
       configuration: configuration {
-        $0.memory = held.map { MemoryTierConfiguration(countLimit: $0, costLimit: nil) }
+        $0.memory = held.map { MemoryConfiguration(countLimit: $0) }
         change(&$0)
       }, keyCoder: keys, valueCoder: values ?? self.values, following: freshness,
       environment: environment(files), memory: memory)

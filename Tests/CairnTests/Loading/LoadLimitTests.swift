@@ -67,7 +67,7 @@ struct LoadLimitTests {
   @Test("A time limit runs no cancellation handler, which could block other limits")
   func cancelsElsewhere() async throws {
     let (background, timers) = (ManualBackgroundQueue(), ManualBackgroundQueue())
-    var configuration = MemoryCacheConfiguration.unlimited
+    var configuration = MemoryConfiguration()
     configuration.clock = scene.clock
     let cache = MemoryCache<String, String>(
       configuration: configuration,

@@ -157,7 +157,7 @@ struct AncestorBugTests {
 
   @Test("PINCache: there was a limit of 50 MB that nobody had requested")
   func noSilentLimit() {
-    let cache = MemoryCache<Int, Int>(configuration: .unlimited)
+    let cache = MemoryCache<Int, Int>(configuration: .init())
     for key in 0..<1000 { cache.setValue(key, forKey: key, options: .cost(1 << 40)) }
     #expect(cache.count() == 1000)
     #expect(cache.countLimit == nil && cache.costLimit == nil)

@@ -146,7 +146,7 @@ struct MemoryConcurrencyTests {
     }
     do {
       let cache = MemoryCache<Int, Counted>(
-        configuration: MemoryCacheConfiguration(countLimit: 200, costLimit: nil))
+        configuration: MemoryConfiguration(countLimit: 200))
       onThreads(4) { thread in
         var random = FuzzRandom(seed: TestSeed.current &+ UInt64(thread))
         for _ in 0..<5000 {

@@ -26,7 +26,7 @@ struct MemoryPressureTests {
   let scene = MemoryScene()
 
   func filled(
-    _ change: (inout MemoryCacheConfiguration) -> Void = { _ in }
+    _ change: (inout MemoryConfiguration) -> Void = { _ in }
   ) -> MemoryCache<Int, Int> {
     let cache: MemoryCache<Int, Int> = scene.cache(change)
     for number in 0..<100 {
@@ -89,7 +89,7 @@ struct MemoryPressureTests {
     scene.press(.critical)
     #expect(cache.count() == 70)
     #expect(toldCount() == 0)
-    #expect(MemoryCacheConfiguration.unlimited.respondsToMemoryPressure)
+    #expect(MemoryConfiguration().respondsToMemoryPressure)
   }
 
   @Test("High pressure gives back the memory of free slots", arguments: EvictionPolicy.allCases)
@@ -145,7 +145,7 @@ struct MemoryPressureTests {
     let monitor = PressureMonitor(source: source, queue: ThreadBackgroundQueue())
     let caches = (0..<2).map { _ in
       MemoryCache<Int, Int>(
-        configuration: .unlimited,
+        configuration: .init(),
         environment: MemoryCacheEnvironment(
           background: ThreadBackgroundQueue(), pressureMonitor: monitor))
     }
@@ -167,7 +167,7 @@ struct MemoryPressureTests {
     let environment = MemoryCacheEnvironment(
       background: ThreadBackgroundQueue(), pressureMonitor: monitor)
     let caches = (0..<3).map { _ in
-      MemoryCache<Int, Int>(configuration: .unlimited, environment: environment)
+      MemoryCache<Int, Int>(configuration: .init(), environment: environment)
     }
     for cache in caches { cache[1] = 1 }
     let threads = Record<Bool>()

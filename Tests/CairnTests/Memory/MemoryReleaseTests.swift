@@ -105,8 +105,8 @@ struct MemoryReleaseTests {
     let mayEnd = DispatchSemaphore(value: 0)
     let (blocked, free) = (Record<Int>(), Record<Int>())
     let caches = [
-      MemoryCache<Int, Witness>(configuration: .unlimited),
-      MemoryCache<Int, Witness>(configuration: .unlimited),
+      MemoryCache<Int, Witness>(configuration: .init()),
+      MemoryCache<Int, Witness>(configuration: .init()),
     ]
     for number in 0..<100 {
       caches[0][number] = Witness {
@@ -125,7 +125,7 @@ struct MemoryReleaseTests {
   @Test("In a program, a thread of the cache destroys values")
   func realThread() {
     let ended = Record<Int>()
-    let cache = MemoryCache<Int, Witness>(configuration: .unlimited)
+    let cache = MemoryCache<Int, Witness>(configuration: .init())
     for number in 0..<1000 { cache[number] = Witness { ended.add(number) } }
     cache.removeAll()
     #expect(comesTrue { ended.all.count == 1000 })
@@ -136,7 +136,7 @@ struct MemoryReleaseTests {
     let threads = ThreadStarter { _ in false }
     let queue = ThreadBackgroundQueue(threads: threads, timer: SharedTimer(threads: threads))
     let ended = Record<Int>()
-    var configuration = MemoryCacheConfiguration(countLimit: nil, costLimit: nil)
+    var configuration = MemoryConfiguration()
     configuration.lifetime = .seconds(3600)
     let cache = MemoryCache<Int, Witness>(
       configuration: configuration, costing: nil,

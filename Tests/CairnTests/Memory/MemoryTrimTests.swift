@@ -114,7 +114,7 @@ struct MemoryTrimTests {
   @Test("A removal by a closure that adds entries ends, and visits each old entry once")
   func closureThatAdds() {
     let cache = MemoryCache<Int, Int>(
-      configuration: MemoryCacheConfiguration(countLimit: nil, costLimit: nil))
+      configuration: MemoryConfiguration())
     for key in 0..<3000 { cache.setValue(key, forKey: key) }
     var visits: [Int: Int] = [:]
     let summary = cache.remove { key, _ in

@@ -30,7 +30,7 @@ final class LoadScene: Sendable {
   }
 
   func memory(_ policy: LoadPolicy) -> MemoryCache<String, String> {
-    var configuration = MemoryCacheConfiguration.unlimited
+    var configuration = MemoryConfiguration()
     configuration.clock = clock
     configuration.loadPolicy = policy
     return MemoryCache(configuration: configuration, environment: environment)
@@ -42,7 +42,7 @@ final class LoadScene: Sendable {
     log: DiagnosticLog = .none
   ) throws -> DiskCache<String, String> {
     var configuration = DiskCacheConfiguration(
-      countLimit: nil, byteLimit: nil, memory: memory ? .unlimited : nil)
+      memory: memory ? .init() : nil)
     configuration.store.clock = clock
     configuration.store.log = log
     configuration.store.segmentByteLimit = 256 << 10

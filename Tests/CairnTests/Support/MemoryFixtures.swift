@@ -18,7 +18,7 @@ struct MemoryScene: Sendable {
   /// A cache with these limits and other options.
   func cache<Key: Hashable & Sendable, Value: Sendable>(
     count: Int? = nil, cost: Int? = nil,
-    _ change: (inout MemoryCacheConfiguration) -> Void = { _ in }
+    _ change: (inout MemoryConfiguration) -> Void = { _ in }
   ) -> MemoryCache<Key, Value> {
     cache(count: count, cost: cost, costing: nil, change)
   }
@@ -26,9 +26,9 @@ struct MemoryScene: Sendable {
   /// A cache whose values have the costs that the closure returns.
   func cache<Key: Hashable & Sendable, Value: Sendable>(
     count: Int? = nil, cost: Int? = nil, costing: (@Sendable (Key, Value) -> Int)?,
-    _ change: (inout MemoryCacheConfiguration) -> Void = { _ in }
+    _ change: (inout MemoryConfiguration) -> Void = { _ in }
   ) -> MemoryCache<Key, Value> {
-    var configuration = MemoryCacheConfiguration(countLimit: count, costLimit: cost)
+    var configuration = MemoryConfiguration(countLimit: count, costLimit: cost)
     configuration.clock = clock
     change(&configuration)
     return MemoryCache(

@@ -26,7 +26,7 @@ final class TieredScene: Sendable {
   ) throws(StoreError) -> DiskCache<Key, Value> {
     var configuration = DiskCacheConfiguration(
       countLimit: count, byteLimit: bytes,
-      memory: MemoryTierConfiguration(countLimit: held, costLimit: cost))
+      memory: MemoryConfiguration(countLimit: held, costLimit: cost))
     configuration.store.clock = clock
     configuration.store.log = .none
     configuration.store.segmentByteLimit = 256 << 10

@@ -10,7 +10,7 @@ import Testing
 struct SharedCacheTests {
   let scene = DiskScene()
   let configuration = DiskCacheConfiguration(
-    countLimit: nil, byteLimit: nil, memory: .unlimited)
+    memory: .init())
 
   /// The directory of a cache of this name.
   private func place(_ name: String) -> String { scene("\(CacheLocation.programName)/\(name)") }
@@ -215,7 +215,7 @@ struct SharedCacheTests {
     _ name: String
   ) throws(StoreError) -> DiskCache<String, Value> {
     try .open(
-      .shared(name), configuration: .unlimited, keyCoder: .string, valueCoder: .json(),
+      .shared(name), configuration: .init(), keyCoder: .string, valueCoder: .json(),
       variables: ["XDG_CACHE_HOME": scene.directory])
   }
 
@@ -245,7 +245,7 @@ struct SharedCacheTests {
       let again: DiskCache<String, Int> = try tests.shared("a")
       #expect(tiered === again)
       let onDisk = try await DiskCache<String, Int>.open(
-        .shared("b"), configuration: .unlimited, keyCoder: .string, valueCoder: .json())
+        .shared("b"), configuration: .init(), keyCoder: .string, valueCoder: .json())
       let sameOnDisk: DiskCache<String, Int> = try tests.sharedOnDisk("b")
       #expect(onDisk === sameOnDisk)
       let opened = try await DiskCache<String, Int>.open(

@@ -409,7 +409,7 @@ struct TieredCacheTests {
     let cache: DiskCache<Int, Int> = try await DiskCache.open(
       .path(scene.disk.path),
       configuration: DiskCacheConfiguration(
-        countLimit: nil, byteLimit: nil, memory: .unlimited),
+        memory: .init()),
       keyCoder: .standard, valueCoder: .standard)
     try await cache.setValue(1, forKey: 1)
     try await cache.removeAll { progress in #expect((progress.totalCount ?? 0) > 0) }

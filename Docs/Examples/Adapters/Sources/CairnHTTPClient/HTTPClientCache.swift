@@ -44,7 +44,7 @@ public struct HTTPClientCache: Sendable {
   ) -> DiskCacheConfiguration {
     var configuration = DiskCacheConfiguration(
       countLimit: nil, byteLimit: byteLimit,
-      memory: MemoryTierConfiguration(countLimit: nil, costLimit: memoryByteLimit))
+      memory: MemoryConfiguration(costLimit: memoryByteLimit))
     configuration.loadPolicy.staleOnError = staleIfError
     configuration.loadPolicy.longestRetryDelay = .seconds(5)
     return configuration

@@ -36,7 +36,7 @@ public struct CairnPersistDriver: PersistDriver {
   public static func open(
     path: String, durability: Durability = .durable, log: DiagnosticLog = .standardError
   ) async throws -> CairnPersistDriver {
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.store.log = log
     return CairnPersistDriver(
       cache: try await .open(.path(path), configuration: configuration), durability: durability)

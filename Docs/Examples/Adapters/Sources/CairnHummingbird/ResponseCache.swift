@@ -33,7 +33,7 @@ public struct ResponseCache: Service {
   ) async throws -> ResponseCache {
     var configuration = DiskCacheConfiguration(
       countLimit: countLimit, byteLimit: nil,
-      memory: MemoryTierConfiguration(countLimit: nil, costLimit: memoryByteLimit))
+      memory: MemoryConfiguration(costLimit: memoryByteLimit))
     configuration.store.log = log
     return ResponseCache(
       cache: try await .open(.path(path), configuration: configuration) { _, response in

@@ -4,7 +4,7 @@ import Logging
 extension DiagnosticLog {
   /// Passes all messages to a swift-log logger.
   ///
-  ///     var configuration = DiskCacheConfiguration(countLimit: 10_000, byteLimit: nil)
+  ///     var configuration = DiskCacheConfiguration(countLimit: 10_000)
   ///     configuration.store.log = DiagnosticLog(Logger(label: "cairn"))
   ///
   /// The levels have the same names. Each message has the metadata `category`, such as `damage`,

@@ -39,7 +39,7 @@ public struct CacheSettings: Sendable {
   ///   - base: the values of missing settings.
   public init(
     _ reader: ConfigReader, section name: String,
-    base: DiskCacheConfiguration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+    base: DiskCacheConfiguration = DiskCacheConfiguration()
   ) throws(SettingError) {
     let section = Section(name: name, reader: reader)
     path = try section.required("path")
@@ -50,7 +50,7 @@ public struct CacheSettings: Sendable {
     let cost = try section.byteCount("memory.costLimit")
     if count != nil || cost != nil {
       var memory =
-        configuration.memory ?? MemoryTierConfiguration(countLimit: nil, costLimit: nil)
+        configuration.memory ?? MemoryConfiguration()
       memory.countLimit = count ?? memory.countLimit
       memory.costLimit = cost ?? memory.costLimit
       configuration.memory = memory

@@ -24,7 +24,7 @@ final class CacheServiceTests {
   }
 
   private func open() async throws -> DiskCache<String, String> {
-    try await .open(.path(path), configuration: .unlimited)
+    try await .open(.path(path), configuration: .init())
   }
 
   @Test("The cache is closed after the last request has written to it")

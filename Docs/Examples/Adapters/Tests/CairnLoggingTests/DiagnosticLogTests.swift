@@ -12,7 +12,7 @@ final class DiagnosticLogTests {
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
   private func open(_ handler: RecordingHandler) async throws -> DiskCache<String, Data> {
-    var configuration = DiskCacheConfiguration.unlimited
+    var configuration = DiskCacheConfiguration()
     configuration.store.log = DiagnosticLog(
       Logger(label: "cairn") { _ in handler }, metadata: ["cache": "pages"])
     return try await .open(.path(path), configuration: configuration)
@@ -25,7 +25,7 @@ final class DiagnosticLogTests {
     cache[""] = Data()
     #expect(
       handler.lines == [
-        "error pages writing \(path): writing by subscript: a key has 0 bytes; "
+        "error pages writing \(path): writing by subscript: not a valid key: it has 0 bytes; "
           + "it must have 1 to 65535"
       ])
     try await cache.close()

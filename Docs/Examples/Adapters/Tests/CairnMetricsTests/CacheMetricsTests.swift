@@ -18,7 +18,7 @@ final class CacheMetricsTests {
     _ body: (DiskCache<String, String>) async throws -> Void
   ) async throws {
     let configuration = DiskCacheConfiguration(
-      countLimit: 10, byteLimit: nil, memory: MemoryTierConfiguration(countLimit: 5, costLimit: nil)
+      countLimit: 10, byteLimit: nil, memory: MemoryConfiguration(countLimit: 5)
     )
     let cache = try await DiskCache<String, String>.open(
       .path(path), configuration: configuration)

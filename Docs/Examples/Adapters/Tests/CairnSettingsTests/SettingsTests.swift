@@ -49,7 +49,7 @@ final class SettingsTests {
       EnvironmentVariablesProvider(environmentVariables: ["PAGES_PATH": "/b"]),
       try await FileProvider<JSONSnapshot>(filePath: .init(path)),
     ])
-    var base = DiskCacheConfiguration(countLimit: 1, byteLimit: nil)
+    var base = DiskCacheConfiguration(countLimit: 1)
     base.lifetime = .seconds(60)
     let settings = try CacheSettings(reader, section: "pages", base: base)
     #expect(settings.path == "/b")

@@ -17,7 +17,7 @@ final class CacheTracingTests {
     _ body: (DiskCache<String, String>) async throws -> Void
   ) async throws {
     let cache = try await DiskCache<String, String>.open(
-      .path(path), configuration: .unlimited)
+      .path(path), configuration: .init())
     do { try await body(cache) } catch {
       try await cache.close()
       throw error

@@ -66,7 +66,7 @@ struct Bench {
       prefix: "bench:", engine: EngineConfiguration(endpoint: server.endpoint),
       near: DiskCacheConfiguration(
         countLimit: nil, byteLimit: 1 << 30,
-        memory: MemoryTierConfiguration(countLimit: nil, costLimit: memory)))
+        memory: MemoryConfiguration(costLimit: memory)))
     let near = try await NearCache<String, [UInt8]>.open(at: path, configuration, coder: .bytes)
     let client = EngineClient(configuration.engine)
     let value = [UInt8](repeating: 7, count: valueSize)

@@ -20,7 +20,7 @@ struct OutageRun {
       prefix: "outage:", engine: EngineConfiguration(endpoint: server.endpoint),
       near: DiskCacheConfiguration(
         countLimit: nil, byteLimit: 1 << 30,
-        memory: MemoryTierConfiguration(countLimit: nil, costLimit: 4 << 20)))
+        memory: MemoryConfiguration(costLimit: 4 << 20)))
     configuration.loadPolicy.staleOnError = .seconds(600)
     let near = try await NearCache<String, [UInt8]>.open(
       at: directory + "/outage.cairn", configuration, coder: .bytes)

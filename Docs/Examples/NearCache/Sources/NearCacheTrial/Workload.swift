@@ -30,7 +30,7 @@ package struct Workload: Sendable {
       near: DiskCacheConfiguration(
         // Memory has room for half of the keys. The others are read from disk.
         countLimit: 1000, byteLimit: 64 << 20,
-        memory: MemoryTierConfiguration(countLimit: 60, costLimit: nil)))
+        memory: MemoryConfiguration(countLimit: 60)))
     configuration.stalenessLimit = .milliseconds(500)
     configuration.heartbeat = .milliseconds(50)
     configuration.lossPolicy = lossPolicy

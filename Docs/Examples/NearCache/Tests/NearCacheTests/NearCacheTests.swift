@@ -36,7 +36,7 @@ struct NearCacheTests {
   func tiers() async throws {
     try await withCluster { cluster in
       let machine = try await cluster.addMachine {
-        $0.near.memory = MemoryTierConfiguration(countLimit: 1, costLimit: nil)
+        $0.near.memory = MemoryConfiguration(countLimit: 1)
       }
       try await machine.setValues([("a", "1"), ("b", "2")])
       for key in ["a", "b"] { try await haveNear(key, machine) }

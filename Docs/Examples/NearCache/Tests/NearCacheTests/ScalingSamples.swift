@@ -19,7 +19,7 @@ struct ScalingSamples {
       let engine = EngineConfiguration(endpoint: EngineEndpoint(host: "127.0.0.1", port: port))
       let limits = DiskCacheConfiguration(
         countLimit: nil, byteLimit: 1 << 30,
-        memory: MemoryTierConfiguration(countLimit: nil, costLimit: 64 << 20))
+        memory: MemoryConfiguration(costLimit: 64 << 20))
       var configuration = NearCacheConfiguration(prefix: "pages:", engine: engine, near: limits)
       configuration.stalenessLimit = .seconds(2)
       configuration.loadPolicy.staleOnError = .seconds(600)

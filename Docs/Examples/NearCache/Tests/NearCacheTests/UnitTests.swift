@@ -145,7 +145,7 @@ struct UnitTests {
   @Test("A configuration that cannot keep its promise is refused")
   func configuration() async {
     var configuration = NearCacheConfiguration(
-      prefix: "a:", engine: EngineConfiguration(), near: .unlimited)
+      prefix: "a:", engine: EngineConfiguration(), near: .init())
     configuration.stalenessLimit = .milliseconds(999)
     await #expect(throws: NearStoreError.self) {
       try await NearCache<String, String>.open(at: "unused", configuration, coder: .string)

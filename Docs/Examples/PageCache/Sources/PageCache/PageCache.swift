@@ -9,7 +9,7 @@ struct PageCache: Sendable {
     var configuration = DiskCacheConfiguration(countLimit: countLimit, byteLimit: 256 << 20)
     configuration.lifetime = .seconds(60)
     // Memory has room for half of the pages; the others are read from disk.
-    configuration.memory = MemoryTierConfiguration(countLimit: countLimit / 2, costLimit: nil)
+    configuration.memory = MemoryConfiguration(countLimit: countLimit / 2)
     cache = try DiskCache.open(.path(directory), configuration: configuration)
     self.origin = origin
   }

@@ -20,7 +20,7 @@ enum Main {
 
   /// Opens the cache for writing, and serves `PUT` and `DELETE` on a separate port.
   private static func write(_ options: Options) async throws {
-    let configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
+    let configuration = DiskCacheConfiguration(byteLimit: 1 << 30)
     let cache = try await DiskCache<String, String>.open(
       .path(options.directory), configuration: configuration)
     let server = try await HTTPServer.start(port: options.writePort, sharesPort: false) {
@@ -40,8 +40,7 @@ enum Main {
   /// Follows the cache, and serves `GET` on the port that all workers share.
   private static func read(_ options: Options) async throws {
     let configuration = DiskCacheConfiguration(
-      countLimit: nil, byteLimit: nil,
-      memory: MemoryTierConfiguration(countLimit: 10_000, costLimit: nil))
+      memory: MemoryConfiguration(countLimit: 10_000))
     let cache = try await DiskCache<String, String>.open(
       following: .path(options.directory), configuration: configuration)
     let server = try await HTTPServer.start(port: options.port, sharesPort: true) { request in

@@ -1,7 +1,10 @@
 public import CairnStore
 
-/// The options of a ``MemoryCache``. You must give both limits. All other options have defaults.
-public struct MemoryCacheConfiguration: Sendable {
+/// The options of a ``MemoryCache``, or of the memory tier of a ``DiskCache``.
+///
+/// In a memory tier, `lifetime`, `idleLimit`, `loadPolicy` and `clock` have no effect: the tier uses
+/// those of the disk.
+public struct MemoryConfiguration: Sendable {
   /// The maximum number of entries, or `nil` for no limit. With zero or less, the cache keeps
   /// nothing.
   ///
@@ -12,9 +15,13 @@ public struct MemoryCacheConfiguration: Sendable {
   /// The maximum total cost of all entries, or `nil` for no limit. With zero or less, the cache
   /// keeps only entries that cost nothing.
   ///
-  /// Enforced like `countLimit`. You choose the unit: see `MemoryCache.init`. A value that alone
-  /// costs more than the limit is not kept. Setting it removes the old value of its key, and no
-  /// other value.
+  /// Enforced like `countLimit`. You choose the unit: see `MemoryCache.init`. In a memory tier, an
+  /// entry set without a cost gets one from the cache's `costing`. Without a `costing`, the cost is
+  /// the value's size: in memory for `[UInt8]`, `String`, `Data` and any other `ByteSource`, and on
+  /// disk for other types.
+  ///
+  /// A value that alone costs more than the limit is not kept in memory. Setting it removes the old
+  /// value of its key, and no other value.
   public var costLimit: Int?
 
   /// The lifetime of entries that are set without one. `nil`, the default, means forever. No read
@@ -51,7 +58,7 @@ public struct MemoryCacheConfiguration: Sendable {
   /// thread per process watches for pressure.
   public var respondsToMemoryPressure: Bool = true
 
-  /// Whether `MemoryCache.enterBackground` clears the cache. Default `true`.
+  /// Whether `enterBackground` clears the cache, or the memory tier. Default `true`.
   public var clearsInBackground: Bool = true
 
   /// Where values are destroyed. Default `.automatic`.
@@ -68,14 +75,22 @@ public struct MemoryCacheConfiguration: Sendable {
   /// - Parameters:
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
   ///   - costLimit: the maximum total cost of all entries, or `nil` for no limit.
-  public init(countLimit: Int?, costLimit: Int?) {
+  public init(countLimit: Int? = nil, costLimit: Int? = nil) {
     self.countLimit = countLimit
     self.costLimit = costLimit
   }
 
-  /// A cache without limits: entries stay until they expire or memory is short.
-  public static var unlimited: MemoryCacheConfiguration {
-    MemoryCacheConfiguration(countLimit: nil, costLimit: nil)
+  /// The configuration of the memory cache that implements a tier.
+  ///
+  /// - Parameter disk: the configuration of the tier below, whose lifetimes apply.
+  func held(_ disk: DiskCacheConfiguration) -> MemoryConfiguration {
+    var held = self
+    held.lifetime = disk.lifetime
+    held.idleLimit = disk.idleLimit
+    held.loadPolicy = .standard
+    // The cache as a whole responds instead.
+    held.respondsToMemoryPressure = false
+    return held
   }
 }
 
