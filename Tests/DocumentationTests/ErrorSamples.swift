@@ -88,9 +88,9 @@ struct ErrorSamples {
         #expect(report.lostKeyCount == 1)
 
         let check = try Store.verify(path: "recovered.cairn")
-        for damage in check.errors { print(damage) }
+        for damage in check.damage { print(damage) }
 
-        #expect(check.errors.isEmpty)
+        #expect(check.damage.isEmpty)
         #expect(try Store(path: "recovered.cairn").count() == 9)
       }
     }

@@ -16,7 +16,11 @@ struct DescriptionTests {
     statistics.liveByteCount = 3 << 19
     statistics.deadByteCount = 100
     statistics.allocatedByteCount = 4 << 20
-    #expect(statistics.segmentCount == 1)
+    statistics.segments = [
+      SegmentStatistics(
+        id: 1, liveByteCount: 0, deadByteCount: 0, tombstoneCount: 0, byteCount: 0,
+        allocatedByteCount: 0, isSealed: false)
+    ]
     statistics.indexByteCount = 2048
     #expect(
       "\(statistics)" == """

@@ -13,10 +13,10 @@ struct StatisticsExportTests {
     let cache: DiskCache<String, Int> = try scene.cache(held: 1)
     var statistics = try cache.statistics()
     for index in statistics.metrics.indices {
-      statistics.metrics[index].value = Double(100 + index)
+      statistics.metrics[index].value = Double(20_000 + index)
     }
-    set("hits", 10_000, in: &statistics)
-    set("loads.refreshed", 5000, in: &statistics)
+    set("hits", 90_000, in: &statistics)
+    set("loads.refreshed", 50_000, in: &statistics)
     statistics.loadDurations.counts = (1...17).map { $0 }
     statistics.loadDurations.total = .milliseconds(12_345)
     return statistics
@@ -58,7 +58,7 @@ struct StatisticsExportTests {
     }
     let held = Double(statistics["memory.hits"])
     #expect(page["pages_hits_total", ["tier": "memory"]] == held)
-    #expect(page["pages_hits_total", ["tier": "disk"]] == 10_000 - held)
+    #expect(page["pages_hits_total", ["tier": "disk"]] == 90_000 - held)
     #expect(
       page["pages_evictions_total", ["tier": "disk", "cause": "free_disk_space"]]
         == Double(statistics["evictions.space"]))
@@ -67,7 +67,7 @@ struct StatisticsExportTests {
         == Double(statistics["memory.evictions.pressure"]))
     let notModified = statistics["loads.notModified"]
     #expect(page["pages_loads_total", ["outcome": "not_modified"]] == Double(notModified))
-    #expect(page["pages_loads_total", ["outcome": "refreshed"]] == Double(5000 - notModified))
+    #expect(page["pages_loads_total", ["outcome": "refreshed"]] == Double(50_000 - notModified))
     #expect(page["pages_load_duration_seconds_sum"] == 12.345)
     #expect(page["pages_load_duration_seconds_bucket", ["le": "1e-05"]] == 1)
     #expect(page["pages_load_duration_seconds_bucket", ["le": "5e-05"]] == 3)
