@@ -8,10 +8,10 @@ struct ScalingSamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         let cache = try await DiskCache<String, String>.open(
-          "pages.cairn", configuration: .init())
+          .path("pages.cairn"), configuration: .init())
         try await cache.setValue("about", forKey: "/about")
         let pages = try await DiskCache<String, String>.open(
-          following: "pages.cairn",
+          following: .path("pages.cairn"),
           configuration: DiskCacheConfiguration(
             memory: MemoryConfiguration(countLimit: 10_000)))
         let page = try pages.value(forKey: "/about")

@@ -13,9 +13,6 @@ public struct Timestamp: Sendable, Hashable, Comparable {
   /// The latest representable point. A lifetime that would end later ends here.
   package static let distantFuture = Timestamp(millisecondsSinceEpoch: .max)
 
-  /// The system's time of day, accurate to the kernel's tick (1 to 10 ms).
-  public static var now: Timestamp { SystemClock().now() }
-
   /// The time from this point to another: negative if the other is earlier.
   public func duration(to other: Timestamp) -> Duration {
     .milliseconds(other.milliseconds(since: self))

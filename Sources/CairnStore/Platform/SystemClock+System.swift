@@ -23,3 +23,8 @@ extension SystemClock: WallClock {
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 }
+
+extension Timestamp {
+  /// The system's time of day, accurate to the kernel's tick (1 to 10 ms).
+  public static var now: Timestamp { SystemClock().now() }
+}

@@ -192,7 +192,7 @@ struct DiskPerformingTests {
   func width() async throws {
     for width in [0, 1, 3] {
       let cache: DiskCache<Int, Int> = try scene.cache(at: scene("\(width)")) {
-        $0.concurrentCallLimit = width
+        $0.store.concurrentCallLimit = width
       }
       let meter = Meter()
       let started = Record<Int>()
@@ -223,7 +223,7 @@ struct DiskPerformingTests {
 
   @Test("An unlimited width costs nothing, and as many run at once as are requested")
   func noLimit() async throws {
-    let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = .max }
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.store.concurrentCallLimit = .max }
     let meter = Meter()
     let gate = DispatchSemaphore(value: 0)
     let count = 20
@@ -249,7 +249,7 @@ struct DiskPerformingTests {
 
   @Test("A task that is cancelled before its work begins does nothing; one that has begun finishes")
   func cancellation() async throws {
-    let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = 1 }
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.store.concurrentCallLimit = 1 }
     for number in 0..<5 { try await cache.setValue(number, forKey: number) }
     let hasBegun = DispatchSemaphore(value: 0)
     let mayEnd = DispatchSemaphore(value: 0)
@@ -293,7 +293,7 @@ struct DiskPerformingTests {
 
   @Test("A close does not queue; in a cancelled task it still closes and syncs")
   func closing() async throws {
-    let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = 1 }
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.store.concurrentCallLimit = 1 }
     try await cache.setValue(1, forKey: 1)
     let hasBegun = Record<Int>()
     let mayEnd = DispatchSemaphore(value: 0)

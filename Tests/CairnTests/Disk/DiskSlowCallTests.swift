@@ -211,7 +211,7 @@ struct DiskSlowCallTests {
     }
     let cache: Cache = try scene.cache(keys: .standard, values: coder) {
       $0.memory = nil
-      $0.concurrentCallLimit = 1
+      $0.store.concurrentCallLimit = 1
     }
     cache.slowCallThreshold = .milliseconds(50)
     let batch = Task { try await cache.setValues([(key: "a", value: "1")]) }
