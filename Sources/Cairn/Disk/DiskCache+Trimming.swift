@@ -31,7 +31,7 @@ extension DiskCache {
   ///   - trim: which entries to remove. Bytes are those on disk.
   ///   - durability: the class of the removals, or `nil` for the configured one.
   /// - Returns: a summary of the removed entries. Their cost is in bytes.
-  /// - Throws: see the same method of ``Store``. Earlier removals stay.
+  /// - Throws: see the same method of ``/CairnStore/Store``. Earlier removals stay.
   @discardableResult
   public func trim(
     _ trim: Trim, durability: Durability? = nil

@@ -12,6 +12,7 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - key: the key.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options.
   ///   - options: if an option is `nil`, an existing entry keeps its value for the option, and a
   ///     new entry gets the configured value. A lifetime counts from now.
   ///   - durability: `nil` for the configured class.

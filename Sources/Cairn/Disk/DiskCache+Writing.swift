@@ -146,6 +146,7 @@ extension DiskCache {
   ///   - key: the key.
   ///   - version: the version that the key must have, or `nil` if the key must be absent or
   ///     expired.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options.
   ///   - options: see `setValue`.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the new version or, on a mismatch, the current one.

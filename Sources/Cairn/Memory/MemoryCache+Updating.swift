@@ -12,6 +12,7 @@ extension MemoryCache {
   ///
   /// - Parameters:
   ///   - key: the key.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options.
   ///   - options: if an option is `nil`, an existing entry keeps its value for the option, and a
   ///     new entry gets the configured value. A lifetime counts from now. If the cache computed the
   ///     old value's cost, it also computes the new value's.
@@ -55,6 +56,7 @@ extension MemoryCache {
   ///   - key: the key.
   ///   - version: the version that the key must have, as returned by `info(forKey:)` and
   ///     `entry(forKey:)`, or `nil` if the key must be absent or expired.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options.
   ///   - options: see `setValue`.
   /// - Returns: the new version or, on a mismatch, the current one.
   /// - Complexity: the same as `setValue`.

@@ -79,19 +79,6 @@ public struct MemoryConfiguration: Sendable {
     self.countLimit = countLimit
     self.costLimit = costLimit
   }
-
-  /// The configuration of the memory cache that implements a tier.
-  ///
-  /// - Parameter disk: the configuration of the tier below, whose lifetimes apply.
-  func held(_ disk: DiskCacheConfiguration) -> MemoryConfiguration {
-    var held = self
-    held.lifetime = disk.lifetime
-    held.idleLimit = disk.idleLimit
-    held.loadPolicy = .standard
-    // The cache as a whole responds instead.
-    held.respondsToMemoryPressure = false
-    return held
-  }
 }
 
 /// Where values that leave a cache are destroyed. They are never destroyed under its lock.

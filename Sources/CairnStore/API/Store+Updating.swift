@@ -13,6 +13,7 @@ extension Store {
   ///
   /// - Parameters:
   ///   - key: 1 to 65,535 bytes.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options.
   ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
   ///     configured one. A lifetime counts from now.
   ///   - durability: `nil` for the configured class.

@@ -52,6 +52,7 @@ extension Store {
   ///   - key: 1 to 65,535 bytes.
   ///   - version: the version that the key must have, or `nil` if the key must be absent or
   ///     expired.
+  ///   - lifetime: how long the entry lives. `nil` means that of the options.
   ///   - options: see `setValue`.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the new version or, on a mismatch, the current one.
