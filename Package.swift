@@ -100,9 +100,10 @@ let package = Package(
       name: "FuzzSupportTests", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair"],
       swiftSettings: settings),
     .testTarget(name: "RepositoryTests", swiftSettings: settings),
-    // The samples of the README and of the articles, run.
+    // The samples of the README and of the articles, run. They see what a program that depends on the package sees.
     .testTarget(
-      name: "DocumentationTests", dependencies: ["Cairn", "CairnRepair"], swiftSettings: settings),
+      name: "DocumentationTests", dependencies: ["Cairn", "CairnRepair"], packageAccess: false,
+      swiftSettings: settings),
     .testTarget(
       name: "CairnToolTests",
       dependencies: ["CairnTool", "CommandText", "Cairn", "FuzzSupport"],

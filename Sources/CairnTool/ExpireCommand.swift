@@ -67,6 +67,6 @@ enum ExpireCommand {
           .failure, "\(DisplayText.line(key)): the cache has not finished the removal of a tag")
       }
     }
-    return try store.update(forKey: key, options: .lifetime(.after(lifetime))) { $0 } != nil
+    return try store.update(forKey: key, lifetime: .after(lifetime)) { $0 } != nil
   }
 }

@@ -47,7 +47,7 @@ struct ImportBatch {
     let (values, lifetime) = (pending, lifetime)
     try store.write { batch in
       for (key, value) in values {
-        try batch.setValue(value, forKey: key, options: .lifetime(lifetime))
+        try batch.setValue(value, forKey: key, lifetime: lifetime)
       }
     }
     storedCount += values.count

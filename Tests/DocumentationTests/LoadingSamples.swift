@@ -68,7 +68,7 @@ struct LoadingSamples {
 
         let page = try await pages.value(forKey: url) {
           let (page, age) = try await fetchWithAge(url)
-          return Loaded(page, options: .lifetime(.after(age)))
+          return Loaded(page, lifetime: .after(age))
         }
 
         #expect(page.title == url)
@@ -108,7 +108,7 @@ struct LoadingSamples {
 
         let page = try await known.value(forKey: "/none") {
           let page = try await fetchIfThere("/none")
-          return Loaded(page, options: .lifetime(page == nil ? .seconds(5) : .seconds(3600)))
+          return Loaded(page, lifetime: page == nil ? .seconds(5) : .seconds(3600))
         }
 
         #expect(page == nil)
@@ -168,7 +168,7 @@ struct LoadingSamples {
         func show(_ page: Page, age: Duration, isStale: Bool) { shown.append((page, age, isStale)) }
 
         let page = try await pages.loaded(forKey: url) { _ in
-          .loaded(try await fetch(url), options: .lifetime(.seconds(60)))
+          .loaded(try await fetch(url), lifetime: .seconds(60))
         }
         if let page { show(page.value, age: page.age, isStale: page.isStale) }
 

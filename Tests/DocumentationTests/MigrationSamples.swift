@@ -46,7 +46,7 @@ struct MigrationSamples {
           .name("responses"), configuration: configuration)
         let response = try await responses.value(forKey: url) {
           let (response, maximumAge) = try await get(url)
-          return Loaded(response, options: .lifetime(.after(maximumAge)))
+          return Loaded(response, lifetime: .after(maximumAge))
         }
 
         #expect(response.body == Data("first".utf8))
@@ -119,16 +119,16 @@ struct MigrationSamples {
 
           // SET lock/report worker1 NX EX 30
           let result = try await store.compareAndSet(
-            "worker1", forKey: "lock/report", expecting: nil, options: .lifetime(.seconds(30)))
+            "worker1", forKey: "lock/report", expecting: nil, lifetime: .seconds(30))
           let isMine = if case .stored = result { true } else { false }
 
           // INCR hits/alice, and EXPIRE hits/alice 60 with the first: a limit of requests a minute
           let hits = try await store.increment(
-            forKey: "hits/alice", options: .lifetime(.minutes(1)))
+            forKey: "hits/alice", lifetime: .minutes(1))
 
           // EXPIRE session/1 7200 and EXPIRE session/1 60: a longer life, and a shorter one
           try await store.extendLifetime(forKey: "session/1", to: .seconds(7200))
-          try await store.update(forKey: "session/1", options: .lifetime(.minutes(1))) { $0 }
+          try await store.update(forKey: "session/1", lifetime: .minutes(1)) { $0 }
 
           // SCAN 0 MATCH session/*
           try store.forEachKey(prefix: "session/") { key in

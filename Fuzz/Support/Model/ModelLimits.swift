@@ -51,6 +51,7 @@ extension ModelState {
   /// The keys of unexpired entries that were written longer ago. For a trim by access, the keys
   /// that it may remove: the time of an access is known only within 1 %, and not always.
   func victims(olderThan age: Duration, by basis: AgeBasis, now: Timestamp) -> [[UInt8]] {
+    if age <= .zero { return keysByRecency(now: now) }
     let isByAccess = basis == .access
     let age = isByAccess ? age * 49 / 50 - .milliseconds(2) : age
     let oldest = now.advanced(by: .zero - age)

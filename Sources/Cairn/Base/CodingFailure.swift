@@ -31,7 +31,7 @@ extension StoreError {
 func codingReason(_ error: any Error) -> String {
   switch error {
   case let failure as CodingFailure: return failure.reason
-  // This error reveals no keys or values.
+  // This error reveals no values, and no key but that of a conflict.
   case let error as StoreError: return error.description
   default: break
   }

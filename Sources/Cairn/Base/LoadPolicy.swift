@@ -46,8 +46,8 @@ public struct LoadPolicy: Sendable, Hashable {
   public var softTimeLimit: Duration?
 
   /// How long a load may take. After that time, the load is cancelled, and all waiting callers get
-  /// the stale value or ``/CairnStore/StoreError/loadTimedOut(limit:)``. A late result is not kept. `nil`, the
-  /// default, means no limit.
+  /// the stale value or ``/CairnStore/StoreError/loadTimedOut(limit:)``. A late result is not kept.
+  /// `nil`, the default, means no limit.
   ///
   /// The limit of the call that begins the load applies. A loader that ignores its cancellation
   /// continues while the next load of the key runs.

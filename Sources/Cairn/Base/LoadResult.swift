@@ -45,9 +45,13 @@ public struct LoadResult<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: the value.
+  ///   - lifetime: how long the value lives from the end of the load. `nil` means that of the
+  ///     options.
   ///   - options: the options for keeping the value. See ``Loaded``.
-  public static func loaded(_ value: Value, options: EntryOptions = .standard) -> LoadResult {
-    LoadResult(kind: .loaded(Loaded(value, options: options)))
+  public static func loaded(
+    _ value: Value, lifetime: Lifetime? = nil, options: EntryOptions = .standard
+  ) -> LoadResult {
+    LoadResult(kind: .loaded(Loaded(value, lifetime: lifetime, options: options)))
   }
 
   /// Reports that no value exists. The cache removes the old value, if there is one.

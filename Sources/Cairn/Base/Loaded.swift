@@ -4,7 +4,7 @@ public import CairnStore
 ///
 ///     let page = try await cache.value(forKey: url) {
 ///       let (bytes, age) = try await fetch(url)
-///       return Loaded(bytes, options: .lifetime(.after(age)))
+///       return Loaded(bytes, lifetime: .after(age))
 ///     }
 public struct Loaded<Value: Sendable>: Sendable {
   /// The value, which all waiters receive.
@@ -23,10 +23,12 @@ public struct Loaded<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: the value.
+  ///   - lifetime: how long the value lives from the end of the load. `nil` means that of the
+  ///     options.
   ///   - options: the options for keeping the value.
-  public init(_ value: Value, options: EntryOptions = .standard) {
+  public init(_ value: Value, lifetime: Lifetime? = nil, options: EntryOptions = .standard) {
     self.value = value
-    self.options = options
+    self.options = options.with(lifetime)
   }
 }
 

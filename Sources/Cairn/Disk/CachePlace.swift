@@ -21,8 +21,8 @@ public struct CachePlace: Sendable, Hashable {
   /// A directory. Opening the cache creates missing parent directories.
   public static func path(_ path: String) -> CachePlace { CachePlace(.path(path)) }
 
-  /// A directory, like `path(_:)`. Opening the cache throws `invalidConfiguration` if the URL is not a file
-  /// URL.
+  /// A directory, like `path(_:)`. Opening the cache throws `invalidConfiguration` if the URL is
+  /// not a file URL.
   public static func url(_ url: URL) -> CachePlace {
     CachePlace(url.isFileURL ? .path(url.path) : .elsewhere(url.absoluteString))
   }

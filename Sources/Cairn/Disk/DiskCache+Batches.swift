@@ -68,8 +68,8 @@ extension DiskCache {
   /// `tooLarge`.
   ///
   /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``: see `setValue`. Nothing
-  ///   was written, except with `durabilityUnknown`.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``: see
+  ///   `setValue`. Nothing was written, except with `durabilityUnknown`.
   @discardableResult
   public func write<Result>(
     durability: Durability? = nil, _ body: (inout DiskBatch<Key, Value>) throws -> Result

@@ -21,17 +21,14 @@ extension DiskCache {
   @discardableResult
   func forEachHead(_ body: (Key, _ metadata: RawSpan) throws -> Visit) throws -> Int {
     var skippedCount = 0
-    try visiting { snapshot, table, failure in
+    try visiting { snapshot, table in
       try snapshot.forEachHead { bytes, metadata, version in
         if ReservedKey.contains(bytes) || table.hides(metadata, version) { return .next }
         guard let key = decodableKey(bytes, isFirst: skippedCount == 0) else {
           skippedCount += 1
           return .next
         }
-        do { return try body(key, metadata) } catch {
-          failure = error
-          throw error
-        }
+        return try body(key, metadata)
       }
     }
     return skippedCount
@@ -75,39 +72,32 @@ extension DiskCache {
   /// never drops them. The log reports all skipped entries.
   ///
   /// - Returns: the number of skipped entries.
-  /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``. If a record or a value
-  ///   is damaged, the call visits all other entries first and then throws `corrupt`.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``. If a record
+  ///   or a value is damaged, the call visits all other entries first and then throws `corrupt`.
   /// - Complexity: O(bytes).
   @discardableResult
   public func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int {
     var skippedCount = 0
-    try visiting { snapshot, table, failure in
+    try visiting { snapshot, table in
       try snapshot.forEachEntry { stored in
         if stored.isHidden(by: table) { return .next }
         guard let entry = try decodableEntry(stored, isFirst: skippedCount == 0) else {
           skippedCount += 1
           return .next
         }
-        do { return try body(entry) } catch {
-          failure = error
-          throw error
-        }
+        return try body(entry)
       }
     }
     return skippedCount
   }
 
   /// Calls `body` with a snapshot, and the marks that hide entries.
-  private func visiting(
-    _ body: (Snapshot, TagTable, inout (any Error)?) throws -> Void
-  ) throws {
+  private func visiting(_ body: (Snapshot, TagTable) throws -> Void) throws {
     // Read before the snapshot, because a mark is removed only after the entries it hides.
     let table = try removedTags()
     let snapshot = try store.snapshot()
     defer { snapshot.close() }
-    // Kept apart, so that a store error thrown by the caller comes out unchanged.
-    var failure: (any Error)?
-    do { try body(snapshot, table, &failure) } catch { throw failure ?? error }
+    try body(snapshot, table)
   }
 
   /// Decodes a key. On failure, logs the error and returns `nil`.

@@ -14,7 +14,8 @@ extension DiskCache {
   /// or has another tag, the call removes it and loads it again, whatever the configured policies
   /// for reads. If the value on disk is damaged, the loaded value replaces it, and the log reports
   /// this. If the load fails, the damaged value stays. If the loaded value cannot be written to
-  /// disk, callers still get it. The log says why, and `loads.unkept` of `statistics()` counts such values.
+  /// disk, callers still get it. The log says why, and `loads.unkept` of `statistics()` counts such
+  /// values.
   ///
   /// - Parameters:
   ///   - key: the key.

@@ -5,9 +5,9 @@ extension DiskCache {
   ///
   /// With a memory tier, a value found on disk is kept in memory, within the limits of the tier.
   ///
-  /// - Throws: `unencodable`. A read from disk can also throw `corrupt` if the
-  ///   record or the value is damaged, or with `invalidKey`, `closed`, `usedAfterFork` or `system`.
-  ///   If the policy keeps undecodable values, it can throw `undecodable`.
+  /// - Throws: `unencodable`. A read from disk can also throw `corrupt` if the record or the value is
+  ///   damaged, `undecodable` if the policy keeps such values, `invalidKey`, `closed`,
+  ///   `usedAfterFork` or `system`.
   /// - Complexity: O(1) if the value is in memory, otherwise O(key + value), with a page fault if
   ///   the record is not in the page cache.
   @inlinable
@@ -120,7 +120,8 @@ extension DiskCache {
   ///
   /// The bytes stay unchanged and valid while `body` runs, even if the key is removed.
   ///
-  /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``: see `value(forKey:)`.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``: see
+  ///   `value(forKey:)`.
   public func withValue<Result>(
     forKey key: Key, _ body: (RawSpan) throws -> Result
   ) throws -> Result? {

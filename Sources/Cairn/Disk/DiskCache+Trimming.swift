@@ -66,34 +66,23 @@ extension DiskCache {
     _ entered: inout PendingWrite
   ) throws -> RemovalSummary {
     dropAnyKept()
-    var failure: (any Error)?
     // Read before the iteration, because a mark is removed only after the entries it hides.
     let table = try removedTags()
     var isFirst = true
-    do {
-      let summary = try store.trimmer.remove(durability: nil, &entered) {
-        key, metadata, info in
-        if ReservedKey.contains(key) || table.hides(metadata, info.version) { return false }
-        guard let decoded = decodableKey(key, isFirst: isFirst) else {
-          isFirst = false
-          return false
-        }
-        do {
-          guard try shouldRemove(decoded, CacheEntryInfo(info)) else { return false }
-        } catch {
-          failure = error
-          throw error
-        }
-        try noteWrite(key)
-        return true
+    let summary = try store.trimmer.remove(durability: nil, &entered) { key, metadata, info in
+      if ReservedKey.contains(key) || table.hides(metadata, info.version) { return false }
+      guard let decoded = decodableKey(key, isFirst: isFirst) else {
+        isFirst = false
+        return false
       }
-      // The closure was not called for expired entries. No later call may return them.
-      if flights.retained > 0 { _ = try enter(.expired, nil, &entered) }
-      flights.history.forgetAll()
-      return summary
-    } catch {
-      throw failure ?? error
+      guard try shouldRemove(decoded, CacheEntryInfo(info)) else { return false }
+      try noteWrite(key)
+      return true
     }
+    // The closure was not called for expired entries. No later call may return them.
+    if flights.retained > 0 { _ = try enter(.expired, nil, &entered) }
+    flights.history.forgetAll()
+    return summary
   }
 
   /// Removes every entry, and reclaims the space. The removal is on disk when the call returns.

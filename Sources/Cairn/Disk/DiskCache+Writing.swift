@@ -18,8 +18,8 @@ extension DiskCache {
   ///     one; see `MemoryConfiguration.costLimit`.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the entry's version.
-  /// - Throws: `unencodable`, `invalidTag`; the errors of `Store.setValue`, such as `tooLarge` for an entry that alone
-  ///   exceeds the byte limit.
+  /// - Throws: `unencodable`, `invalidTag`; the errors of `Store.setValue`, such as `tooLarge` for
+  ///   an entry that alone exceeds the byte limit.
   /// - Complexity: O(key + value).
   @inlinable
   @discardableResult

@@ -28,8 +28,9 @@ public struct DiskCacheConfiguration: Sendable {
   /// How fresh the values of calls with a loader must be, unless a call has its own policy. Default
   /// `.standard`: only fresh values, and no time limits.
   ///
-  /// Expired entries stay on disk as long as a policy may return them, and count towards the limits. A policy set here also covers entries that earlier processes wrote. A
-  /// call's own policy applies from that call on.
+  /// Expired entries stay on disk as long as a policy may return them, and count towards the
+  /// limits. A policy set here also covers entries that earlier processes wrote. A call's own
+  /// policy applies from that call on.
   public var loadPolicy: LoadPolicy = .standard
 
   /// How long a call must take to be reported in the log as slow. `nil`, the default, means that

@@ -50,7 +50,7 @@ public struct KeyCoder<Key: Sendable>: Sendable {
       withBytes: { (key, body) throws(StoreError) in
         let bytes: [UInt8]
         do { bytes = try encode(key) } catch {
-          throw .unencodable(reason: codingReason(error))
+          throw .unencodable(reason: "the key: " + codingReason(error))
         }
         try bytes.withBytes(body)
       }, decode: decode)

@@ -107,7 +107,7 @@ final class CallTimes: Sendable {
     let now = elapsedNanoseconds()
     let nanoseconds = now - min(start.nanoseconds, now)
     if operation == .read { reads.note(nanoseconds) } else { writes.note(nanoseconds) }
-    reportIfSlow(operation, nanoseconds)
+    reportIfSlow(operation, nanoseconds, at: now)
   }
 
   /// Reports a load if it was slow.
@@ -126,7 +126,10 @@ final class CallTimes: Sendable {
       return
     }
     let others = leftOutCount.exchange(0, ordering: .relaxed)
-    let duration = DisplayText.shortDuration(.nanoseconds(Int64(clamping: nanoseconds)))
+    let duration =
+      nanoseconds < 1_000_000
+      ? "\(nanoseconds / 1000) µs"
+      : DisplayText.shortDuration(.nanoseconds(Int64(clamping: nanoseconds)))
     log(
       .warning, operation == .read || operation == .load ? .reading : .writing, path: path,
       "slow call: a \(operation.rawValue) took \(duration)"

@@ -88,8 +88,8 @@ public struct StoreView<Value: Sendable>: Sendable {
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
   /// - Returns: the new value, or `nil` if the key now has no value.
-  /// - Throws: any error of `change`, unchanged. Otherwise a ``/CairnStore/StoreError``: see `value(forKey:)`
-  ///   and `setValue`.
+  /// - Throws: any error of `change`, unchanged. Otherwise a ``/CairnStore/StoreError``: see
+  ///   `value(forKey:)` and `setValue`.
   @discardableResult
   public func update(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
@@ -248,13 +248,12 @@ public struct StoreView<Value: Sendable>: Sendable {
   private func decoded(
     _ value: [UInt8], _ metadata: [UInt8], version: UInt64
   ) throws(StoreError) -> Value {
-    do {
-      let metadata = try CacheMetadata(decoding: metadata.rawSpan, wantsRest: false)
-      guard metadata.tag == coder.tag else {
-        throw StoreError.otherTag(metadata.tag, coder.tag, version: version)
-      }
-      return try coder.decode(value.rawSpan)
-    } catch let error as StoreError { throw error } catch {
+    let tag: UInt32
+    do throws(CodingFailure) {
+      tag = try CacheMetadata(decoding: metadata.rawSpan, wantsRest: false).tag
+    } catch { throw .undecodable(error, version: version) }
+    guard tag == coder.tag else { throw .otherTag(tag, coder.tag, version: version) }
+    do { return try coder.decode(value.rawSpan) } catch {
       throw .undecodable(error, version: version)
     }
   }

@@ -76,7 +76,7 @@ extension ValueCoder where Value: Codable {
       withBytes: { (value, body) throws(StoreError) in
         let data: Data
         do { data = try encode(value) } catch {
-          throw .unencodable(reason: codingReason(error))
+          throw .unencodable(reason: "the value: " + codingReason(error))
         }
         try data.withBytes(body)
       }, decode: { try decode(Data(copying: $0)) })

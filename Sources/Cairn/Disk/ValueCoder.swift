@@ -6,9 +6,9 @@ internal import CairnStore
 ///     let packed = coder.transformed(encode: compress, decode: decompress)
 ///
 /// A coder's closures may run on any thread, and on several at once, with no lock held. They may
-/// throw any error. The cache then throws a ``/CairnStore/StoreError`` with a reason that is safe to log: the
-/// reason of a ``CodingFailure``, or the type and case of any other error. For a `DecodingError`,
-/// the reason says what is missing or wrong, and where: `users[3].age`.
+/// throw any error. The cache then throws a ``/CairnStore/StoreError`` with a reason that is safe
+/// to log: the reason of a ``CodingFailure``, or the type and case of any other error. For a
+/// `DecodingError`, the reason says what is missing or wrong, and where: `users[3].age`.
 public struct ValueCoder<Value: Sendable>: Sendable {
   /// Calls its closure once, with the bytes of a value.
   @usableFromInline
@@ -87,5 +87,5 @@ public struct ValueCoder<Value: Sendable>: Sendable {
 
 /// Calls a value coder's closure, and converts its error.
 private func encoded(_ body: () throws -> [UInt8]) throws(StoreError) -> [UInt8] {
-  do { return try body() } catch { throw .unencodable(reason: codingReason(error)) }
+  do { return try body() } catch { throw .unencodable(reason: "the value: " + codingReason(error)) }
 }

@@ -55,8 +55,9 @@ extension MemoryCache {
   ///     cache.remove { key, _ in key.hasPrefix("session/") }
   ///
   /// The closure is called for each unexpired entry, outside the lock, so it may use the cache. It
-  /// is called once, or twice if the cache gives memory back in the meantime. An entry that is rewritten after the closure has seen it stays. To decide by value,
-  /// call `compareAndRemove` in `forEachEntry`.
+  /// is called once, or twice if the cache gives memory back in the meantime. An entry that is
+  /// rewritten after the closure has seen it stays. To decide by value, call `compareAndRemove` in
+  /// `forEachEntry`.
   ///
   /// - Returns: a summary of the removed entries.
   /// - Throws: any error of `shouldRemove`, unchanged; nothing is then removed.

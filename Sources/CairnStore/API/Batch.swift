@@ -32,7 +32,11 @@ public struct Batch: ~Copyable {
       try value.withBytes { (bytes) throws(StoreError) in
         let isLarge = bytes.byteCount >= BatchRecords.keptByteCount
         let kept = isLarge ? BatchRecords.kept(value) : nil
-        try records.add(key: key, value: bytes, of: kept, options: options.with(lifetime))
+        if let lifetime {
+          try records.add(key: key, value: bytes, of: kept, options: options.with(lifetime))
+        } else {
+          try records.add(key: key, value: bytes, of: kept, options: options)
+        }
       }
     }
   }
@@ -47,7 +51,11 @@ public struct Batch: ~Copyable {
   ) throws(StoreError) {
     try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
-        try records.add(key: key, value: value, options: options.with(lifetime))
+        if let lifetime {
+          try records.add(key: key, value: value, options: options.with(lifetime))
+        } else {
+          try records.add(key: key, value: value, options: options)
+        }
       }
     }
   }

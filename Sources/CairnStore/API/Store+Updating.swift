@@ -150,7 +150,8 @@ struct Increment {
 
   static func number(_ value: [UInt8]) throws(StoreError) -> Int64 {
     guard value.count == 8 else {
-      throw .notACounter(reason: "it has \(value.count) bytes, and a counter has 8")
+      throw .notACounter(
+        reason: "the value is not a counter: it has \(value.count) bytes, and a counter has 8")
     }
     return value.reversed().reduce(0) { $0 << 8 | Int64($1) }
   }
@@ -165,7 +166,7 @@ struct Increment {
       self.options = options
     }
     let (sum, isTooLarge) = old.addingReportingOverflow(amount)
-    if isTooLarge { throw .notACounter(reason: "it would overflow 64 bits") }
+    if isTooLarge { throw .notACounter(reason: "the counter would overflow 64 bits") }
     number = sum
   }
 

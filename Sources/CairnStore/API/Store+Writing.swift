@@ -23,10 +23,21 @@ extension Store {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(StoreError) -> UInt64 {
+    // With the common `nil`, the options are not copied.
+    if let lifetime { return try set(value, key, options.with(lifetime), durability) }
+    return try set(value, key, options, durability)
+  }
+
+  @inlinable
+  @inline(__always)
+  func set(
+    _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
+    _ key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    _ options: EntryOptions, _ durability: Durability?
+  ) throws(StoreError) -> UInt64 {
     try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (value) throws(StoreError) in
-        try engine.setValue(
-          value, forKey: key, options: options.with(lifetime), durability: durability)
+        try engine.setValue(value, forKey: key, options: options, durability: durability)
       }
     }
   }

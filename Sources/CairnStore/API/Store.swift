@@ -108,8 +108,6 @@ public final class Store: Sendable {
   ///   reads the records of a few entries to decide whether they have expired.
   public func count() throws(StoreError) -> Int { try currentEngine.trimmer.expiry.count() }
 
-  /// Whether `count()` is 0.
-
   /// The current state of the store: its keys, bytes and segments, and the result of the open.
   ///
   /// - Throws: `closed`, `usedAfterFork`.

@@ -3,8 +3,8 @@ public struct Damage: Sendable, Hashable {
   /// The file, the offset and what is wrong there. A damaged value affects one key. A damaged head
   /// of a record (`badRecordHeader`) may affect several keys, or belong to a removal.
   public let place: Corruption
-  /// The keys at this place, if known. The key of a damaged value is always known. The key of a
-  /// damaged head is known only if the key's bytes are sound.
+  /// The keys at this place, if known. The key of a damaged head is known only if its bytes are
+  /// sound. The damage that an open finds has no keys.
   public let keys: [[UInt8]]
   /// The number of keys whose newest values are at this place, including unknown keys, or `nil` if
   /// it was not counted. It is 0 if no read needs the damaged records.

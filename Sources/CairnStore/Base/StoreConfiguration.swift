@@ -82,7 +82,7 @@ public struct StoreConfiguration: Sendable {
   /// shrink them.
   ///
   /// If writers are faster than compaction, a write waits until compaction has reclaimed enough
-  /// space. `statistics().delayedWriteCount` counts these writes. If compaction cannot reclaim
+  /// space. The metric `delayedWrites` counts these writes. If compaction cannot reclaim
   /// enough, a cache evicts its least recently used entries, as on a full disk, and a store throws
   /// `noSpace`. Removed files that a snapshot or a reader still holds do not count.
   public var diskByteLimit: Int?
@@ -120,7 +120,7 @@ public struct StoreConfiguration: Sendable {
   /// the whole log once. A session begins one at most once a day, at a random segment, so sessions
   /// that are long enough for one segment together read the whole log. Each step of a cycle reads
   /// 256 KiB, and the first step loads the whole index. A session that is too short for
-  /// a step reads nothing. `statistics().scrub` shows the progress.
+  /// a step reads nothing. The description of `statistics()` shows the progress.
   ///
   /// Without a `maintenanceInterval`, only `Store.maintain` takes steps, a few in each call. A
   /// store that is open for reading does not scrub by itself, but you can call `Store.scrub`.

@@ -209,12 +209,15 @@ extension StoreError: CustomStringConvertible {
         + (corruption.cause == .lostRecords
           ? "; cairn salvage copies the sound records into a new store, but loses the damaged one, "
             + "so that its key may be missing or have an older value" : "")
+    case .undecodable(0, let reason): "a key could not be decoded: \(reason)"
     case .undecodable(let version, let reason):
       "the value of version \(version) could not be decoded: \(reason)"
     case .invalidKey(let reason): "not a valid key: \(reason)"
     case .tooLarge("value", let count, let limit):
       "a value has \(count) bytes; at most \(limit) are allowed by valueByteLimit, or by byteLimit "
         + "or diskByteLimit, which include the key"
+    case .tooLarge("batch", let count, let limit):
+      "a batch takes \(count) bytes; the limit is \(limit)"
     case .tooLarge(let part, let count, let limit):
       "\(part) has \(count) bytes; the limit is \(limit)"
     case .unencodable(let reason): "not encodable: \(reason)"
@@ -229,7 +232,7 @@ extension StoreError: CustomStringConvertible {
     case .poisoned(let cause):
       "the store accepts no more writes until it is reopened, because this failed: \(cause)"
     case .closed(let path): "\(shown(path)): the store was closed"
-    case .notACounter(let reason): "the value is not a counter: \(reason)"
+    case .notACounter(let reason): reason
     case .conflict(let path, let key):
       "\(shown(path)): the key \(shown(String(decoding: key, as: UTF8.self))) has another version"
     case .unsupportedOption(name: "entry in memory only"):

@@ -96,7 +96,7 @@ struct BatchRecords: ~Copyable {
     if value != nil { try limits.checkSize(of: header) }
     let (size, head) = (header.byteCount, header.headByteCount)
     guard byteCount + size <= limits.batchByteLimit, operations.count < Int(Int32.max) else {
-      throw .tooLarge("a batch", byteCount: byteCount + size, limit: limits.batchByteLimit)
+      throw .tooLarge("batch", byteCount: byteCount + size, limit: limits.batchByteLimit)
     }
     let isPut = value != nil
     let value = if let value { value } else { RawSpan() }

@@ -34,8 +34,9 @@ final class WriteLimits: Sendable {
     liveByteLimit = configuration.liveByteLimit
     count = Atomic(configuration.countLimit ?? .max)
     bytes = Atomic(configuration.byteLimit ?? .max)
-    lifetime = configuration.lifetime?.milliseconds
-    idleLimit = configuration.idleLimit?.milliseconds
+    // The longest duration means none.
+    lifetime = configuration.lifetime.map(\.milliseconds).flatMap { $0 == .max ? nil : $0 }
+    idleLimit = configuration.idleLimit.map(\.milliseconds).flatMap { $0 == .max ? nil : $0 }
   }
 
   /// The maximum number of entries; may change while the store is open.

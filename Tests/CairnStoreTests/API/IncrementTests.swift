@@ -25,15 +25,21 @@ struct IncrementTests {
   @Test("A value of another size stays unchanged, and so does a counter that would overflow")
   func refused() async throws {
     try await store.setValue("text", forKey: "text")
-    #expect(throws: StoreError.notACounter(reason: "it has 4 bytes, and a counter has 8")) {
+    #expect(
+      throws: StoreError.notACounter(
+        reason: "the value is not a counter: it has 4 bytes, and a counter has 8")
+    ) {
       try store.increment(forKey: "text")
     }
-    await #expect(throws: StoreError.notACounter(reason: "it has 4 bytes, and a counter has 8")) {
+    await #expect(
+      throws: StoreError.notACounter(
+        reason: "the value is not a counter: it has 4 bytes, and a counter has 8")
+    ) {
       try await store.increment(forKey: "text")
     }
     #expect(try store.value(forKey: "text") == Array("text".utf8))
     try await store.increment(forKey: "n", by: .max)
-    await #expect(throws: StoreError.notACounter(reason: "it would overflow 64 bits")) {
+    await #expect(throws: StoreError.notACounter(reason: "the counter would overflow 64 bits")) {
       try await store.increment(forKey: "n")
     }
     #expect(try await store.increment(forKey: "n", by: -1) == .max - 1)
@@ -85,7 +91,10 @@ struct IncrementTests {
     #expect(try store.counter(forKey: "n") == -3)
     #expect(try store.info(forKey: "n")?.expires != nil)
     try store.setValue("text", forKey: "t")
-    #expect(throws: StoreError.notACounter(reason: "it has 4 bytes, and a counter has 8")) {
+    #expect(
+      throws: StoreError.notACounter(
+        reason: "the value is not a counter: it has 4 bytes, and a counter has 8")
+    ) {
       try store.counter(forKey: "t")
     }
   }

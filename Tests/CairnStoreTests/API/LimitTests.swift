@@ -133,7 +133,7 @@ struct LimitTests {
         for number in 0..<100 { try batch.setValue(key(100), forKey: "k\(number)") }
       }
     }
-    guard case .tooLarge("a batch", let byteCount, 1000) = error else {
+    guard case .tooLarge("batch", let byteCount, 1000) = error else {
       Issue.record("\(String(describing: error))")
       return
     }

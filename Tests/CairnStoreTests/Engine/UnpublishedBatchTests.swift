@@ -182,7 +182,7 @@ struct UnpublishedBatchTests {
     let store = try withBatch(in: directory) { store in
       switch trim {
       case .count: try store.trim(.toCount(store.count() - 15))
-      case .age: try store.trim(.older(than: .zero))
+      case .age: try store.trim(.older(than: .milliseconds(1)))
       case .predicate:
         _ = try store.remove { key, _ in key.load(UInt8.self, at: 0) == UInt8(ascii: "o") }
       case .expired: _ = try store.trim(.expired)

@@ -173,13 +173,13 @@ struct CoderTests {
     func check(_ error: any Error & Sendable, _ reason: String) throws {
       let cache = try cache(error)
       defer { try? cache.close() }
-      #expect(throws: StoreError.unencodable(reason: reason)) {
+      #expect(throws: StoreError.unencodable(reason: "the key: \(reason)")) {
         try cache.setValue(1, forKey: "bad")
       }
-      #expect(throws: StoreError.unencodable(reason: reason)) {
+      #expect(throws: StoreError.unencodable(reason: "the key: \(reason)")) {
         try cache.value(forKey: "bad")
       }
-      #expect(throws: StoreError.unencodable(reason: reason)) {
+      #expect(throws: StoreError.unencodable(reason: "the value: \(reason)")) {
         try cache.setValue(-1, forKey: "good")
       }
       #expect(try !cache.contains("good"))
@@ -362,7 +362,8 @@ struct CoderTests {
     // The Foundation of Swift 6.2 leaves out `[2]`.
     #expect(
       found.hasPrefix(
-        "the coder's format cannot represent a value, such as NaN in JSON, at chapters[1].pages"))
+        "the value: the coder's format cannot represent a value, such as NaN in JSON, at "
+          + "chapters[1].pages"))
   }
 
   @Test("Keys of the wrong length are left out of an iteration")

@@ -60,7 +60,7 @@ struct DiskBatchTests {
         throw Stop()
       }
     }
-    #expect(throws: StoreError.unencodable(reason: "below zero")) {
+    #expect(throws: StoreError.unencodable(reason: "the value: below zero")) {
       try cache.write { batch in
         try batch.removeValue(forKey: "a")
         try batch.setValue(-1, forKey: "b")

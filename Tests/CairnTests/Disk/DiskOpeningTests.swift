@@ -233,7 +233,7 @@ struct DiskOpeningTests {
         (key: "x", value: large), (key: "y", value: large), (key: "z", value: large),
       ])
     }
-    guard case .tooLarge("a batch", _, _) = error else {
+    guard case .tooLarge("batch", _, _) = error else {
       return #expect(Bool(false), "it was \(error.debugDescription)")
     }
     #expect(throws: StoreError.self) {

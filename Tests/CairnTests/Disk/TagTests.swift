@@ -160,6 +160,7 @@ struct TagTests {
     _ = try hide("b")
     #expect(try cache.takeValue(forKey: "b") == nil)
     #expect(try !cache.extendLifetime(forKey: "b", to: .seconds(60)))
+    try cache.setValue("2", forKey: "b")
     _ = try hide("c")
     try cache.update(forKey: "c") { old in
       #expect(old == nil)

@@ -311,7 +311,7 @@ struct TieredCoherenceTests {
       }, decode: { Int([UInt8](copying: $0)[0]) })
     let cache: DiskCache<String, Int> = try scene.cache(keys: .string, values: coder)
     try cache.setValue(1, forKey: "a")
-    #expect(throws: StoreError.unencodable(reason: "below zero")) {
+    #expect(throws: StoreError.unencodable(reason: "the value: below zero")) {
       try cache.setValue(-1, forKey: "a")
     }
     #expect(throws: StoreError.self) { try cache.setValues([(key: "a", value: -1)]) }

@@ -63,7 +63,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Calls `body` with every later event of the tier. See `MemoryCache.observe`.
   @discardableResult
-  package func observe(
+  public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void
   ) -> CacheObservation {
     held.observe { event, value in body(event.mapKey(\.key), value?.value) }

@@ -40,6 +40,8 @@ package final class Trimmer: Sendable {
       var begun = try remover.begin(.evicted(.freeDiskSpace), sparesRead: true)
       while try makeFreeSpace(floor, in: &begun) {}
       removal = begun
+    case .unused(let age) where age <= .zero, .older(let age) where age <= .zero:
+      removal = try self.trim(toCount: 0, .leastRecentlyUsed)
     case .unused(let age): removal = try trimUnused(for: age)
     case .older(let age): removal = try trimOlder(than: age)
     case .expired:
@@ -208,8 +210,8 @@ package final class Trimmer: Sendable {
     var removal = try remover.begin(.evicted(.trim), sparesRead: true)
     let times = lookup.index.recency.times
     // A read may have left an entry its stamp.
-    let slack = age > .zero ? lookup.index.recency.slack : .zero
-    let oldest = removal.now.advanced(by: .zero - max(.zero, age)).advanced(by: .zero - slack)
+    let oldest = removal.now.advanced(by: .zero - age)
+      .advanced(by: .zero - lookup.index.recency.slack)
     var entries: [IndexEntry] = []
     try remover.removeShardByShard(in: &removal) { (shard, _) throws(StoreError) in
       try lookup.index.copyEntries(ofShard: shard, into: &entries)
@@ -221,7 +223,7 @@ package final class Trimmer: Sendable {
 
   private func trimOlder(than age: Duration) throws(StoreError) -> Removal {
     var removal = try remover.begin(.evicted(.trim), sparesRead: false)
-    let oldest = removal.now.advanced(by: .zero - max(.zero, age))
+    let oldest = removal.now.advanced(by: .zero - age)
     try remover.removeShardByShard(in: &removal) { (shard, removal) throws(StoreError) in
       var victims: [RemovalCandidate] = []
       // No record is older than its segment.

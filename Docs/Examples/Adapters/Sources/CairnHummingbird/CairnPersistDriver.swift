@@ -57,7 +57,7 @@ public struct CairnPersistDriver: PersistDriver {
   ) async throws {
     let result = try await cache.compareAndSet(
       JSONEncoder().encode(value), forKey: key, expecting: nil,
-      options: .lifetime(expires.map { .after($0) }), durability: durability)
+      lifetime: expires.map { .after($0) }, durability: durability)
     if case .mismatch = result { throw PersistError.duplicate }
   }
 
@@ -65,7 +65,7 @@ public struct CairnPersistDriver: PersistDriver {
   public func set(key: String, value: some Codable & Sendable, expires: Duration?) async throws {
     let data = try JSONEncoder().encode(value)
     try await cache.update(
-      forKey: key, options: .lifetime(expires.map { .after($0) }), durability: durability
+      forKey: key, lifetime: expires.map { .after($0) }, durability: durability
     ) { _ in data }
   }
 
@@ -115,7 +115,7 @@ public struct CairnPersistDriver: PersistDriver {
     _ change: (Object?) throws -> Object
   ) async throws -> Object {
     let updated = try await cache.update(
-      forKey: key, options: .lifetime(expires.map { .after($0) }), durability: durability
+      forKey: key, lifetime: expires.map { .after($0) }, durability: durability
     ) { data in
       try JSONEncoder().encode(change(data.map { try Self.decode($0) }))
     }

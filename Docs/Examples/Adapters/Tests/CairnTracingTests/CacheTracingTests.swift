@@ -73,7 +73,7 @@ final class CacheTracingTests {
         // The page has expired before the next request.
         let page = try await cache.loaded(
           forKey: "/", policy: policy,
-          orLoad: tracing.loading { _ in .loaded("page", options: .lifetime(.after(.zero))) })
+          orLoad: tracing.loading { _ in .loaded("page", lifetime: .after(.zero)) })
         #expect(page?.value == "page")
       }
     }

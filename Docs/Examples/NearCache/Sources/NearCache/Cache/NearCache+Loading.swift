@@ -119,12 +119,12 @@ extension NearCache {
     let copy = NearCopy(try decode(bytes, key), session, asked)
     if session == Freshness.noSession { return unkept(copy) }
     let life = min(life ?? configuration.nearLifetime, configuration.nearLifetime)
-    return .loaded(copy, options: .lifetime(.until(copy.asked.advanced(by: life))))
+    return .loaded(copy, lifetime: .until(copy.asked.advanced(by: life)))
   }
 
   /// A result that expires at once: later reads may return it only as a stale value.
   private func unkept(_ copy: NearCopy<Value>) -> LoadResult<NearCopy<Value>> {
-    .loaded(copy, options: .lifetime(.until(copy.asked)))
+    .loaded(copy, lifetime: .until(copy.asked))
   }
 }
 

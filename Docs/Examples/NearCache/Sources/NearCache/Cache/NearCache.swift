@@ -214,7 +214,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
     }
     let end = freshness.lastKnownRight(entry.value.session, asked: entry.value.asked)
     _ = try await near.compareAndSet(
-      entry.value, forKey: key, expecting: entry.version, options: .lifetime(.until(end)))
+      entry.value, forKey: key, expecting: entry.version, lifetime: .until(end))
   }
 
   /// Waits until this machine's reads reflect all writes, from any machine, that were acknowledged
