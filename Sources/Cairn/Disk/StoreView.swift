@@ -161,6 +161,73 @@ public struct StoreView<Value: Sendable>: Sendable {
     }
   }
 
+  /// Whether the key has a value. Does not count as an access. See `Store.contains`.
+  public func contains(
+    _ key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> Bool {
+    try store.contains(fullKey(key))
+  }
+
+  /// Information about a key, without its value. Does not count as an access. See `Store.info`.
+  public func info(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> EntryInfo? {
+    try store.info(forKey: fullKey(key))
+  }
+
+  /// Removes the value of a key and returns it. If several callers take a value at once, only one
+  /// gets it.
+  ///
+  /// - Returns: the value, or `nil` if the key had no unexpired value. Nothing is then written.
+  /// - Throws: see `value(forKey:)` and `removeValue`. Nothing was removed, except with
+  ///   `durabilityUnknown`.
+  public func takeValue(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
+  ) throws(StoreError) -> Value? {
+    let key = fullKey(key)
+    while let (entry, value) = try found(key) {
+      let isTaken = try store.compareAndRemove(
+        forKey: key, expecting: entry.version, durability: durability)
+      if isTaken { return value }
+    }
+    return nil
+  }
+
+  /// Removes the value of a key and returns it, like the synchronous form, but blocks no thread.
+  public nonisolated(nonsending) func takeValue(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
+  ) async throws(StoreError) -> Value? {
+    let key = fullKey(key)
+    while let (entry, value) = try found(key) {
+      let isTaken = try await store.compareAndRemove(
+        forKey: key, expecting: entry.version, durability: durability)
+      if isTaken { return value }
+    }
+    return nil
+  }
+
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. See
+  /// `Store.extendLifetime`.
+  ///
+  /// - Returns: whether the key has a value.
+  @discardableResult
+  public func extendLifetime(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
+    durability: Durability? = nil
+  ) throws(StoreError) -> Bool {
+    try store.extendLifetime(forKey: fullKey(key), to: lifetime, durability: durability)
+  }
+
+  /// Extends a value's lifetime, like the synchronous form, but blocks no thread.
+  @discardableResult
+  public nonisolated(nonsending) func extendLifetime(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
+    durability: Durability? = nil
+  ) async throws(StoreError) -> Bool {
+    let key = fullKey(key)
+    return try await store.extendLifetime(forKey: key, to: lifetime, durability: durability)
+  }
+
   // MARK: In a transaction
 
   /// The value of a key in a transaction of the store: what the transaction has written, or else
@@ -206,6 +273,11 @@ public struct StoreView<Value: Sendable>: Sendable {
   }
 
   // MARK: Iterating
+
+  /// The keys of the view, without the prefix, in no particular order. See `Store.keys(prefix:)`.
+  public func keys() throws(StoreError) -> [[UInt8]] {
+    try store.keys(prefix: prefix).map { Array($0.dropFirst(prefix.count)) }
+  }
 
   /// Calls `body` with each key, without the prefix, and its value, in no particular order, until
   /// `body` returns `.stop`. The call may or may not see concurrent writes. `body` runs with no

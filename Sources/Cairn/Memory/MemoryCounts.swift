@@ -37,13 +37,16 @@ struct MemoryCounts: Sendable {
     case .removed: removalCount += count
     case .replaced: replacementCount += count
     case .expired: expirationCount += count
-    case .evicted(.countLimit): countEvictionCount += count
-    // The memory tier also drops entries that the disk evicts for its byte limit.
-    case .evicted(.costLimit), .evicted(.byteLimit): costEvictionCount += count
-    // A cache in memory has no disk.
-    case .evicted(.trim), .evicted(.freeDiskSpace): trimEvictionCount += count
-    case .evicted(.memoryPressure): pressureEvictionCount += count
-    case .evicted: backgroundEvictionCount += count
+    case .evicted(let cause):
+      switch cause.kind {
+      case .countLimit: countEvictionCount += count
+      // The memory tier also drops entries that the disk evicts for its byte limit.
+      case .costLimit, .byteLimit: costEvictionCount += count
+      // A cache in memory has no disk.
+      case .trim, .freeDiskSpace: trimEvictionCount += count
+      case .memoryPressure: pressureEvictionCount += count
+      case .background: backgroundEvictionCount += count
+      }
     }
   }
 }

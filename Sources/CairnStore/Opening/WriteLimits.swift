@@ -78,9 +78,14 @@ final class WriteLimits: Sendable {
   @inline(__always)
   func checkKey(_ key: RawSpan) throws(StoreError) {
     guard key.byteCount > 0 && key.byteCount <= keyByteLimit else {
-      throw .invalidKey(
-        reason: "it has \(key.byteCount) bytes; it must have 1 to \(keyByteLimit)")
+      throw invalidKey(byteCount: key.byteCount)
     }
+  }
+
+  // Apart, so that the text takes no instructions of a good key.
+  @inline(never)
+  private func invalidKey(byteCount: Int) -> StoreError {
+    .invalidKey(reason: "it has \(byteCount) bytes; it must have 1 to \(keyByteLimit)")
   }
 
   func tombstoneHeader(key: RawSpan) throws(StoreError) -> RecordHeader {

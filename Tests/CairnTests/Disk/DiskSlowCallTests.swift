@@ -113,7 +113,7 @@ struct DiskSlowCallTests {
     calls.reportIfSlow(.removal, 60_000_000, at: 9 * second)
     #expect(
       messages.all.map(\.text) == [
-        "slow call: a batch took 0 ms",
+        "slow call: a batch took 0 µs",
         "slow call: a load took 3 s; 10 more since the last message",
         "slow call: a removal took 60 ms",
       ])

@@ -118,6 +118,35 @@ struct StoreViewTests {
     }
   }
 
+  @Test("A view has its own keys, takes values and extends lifetimes")
+  func calls() throws {
+    let store = try open()
+    let view = store.view(of: Int.self, prefix: "n/")
+    try store.setValue("other", forKey: "a")
+    try view.setValue(1, forKey: "a", lifetime: .seconds(1000))
+    try view.setValue(2, forKey: "b", lifetime: .seconds(1000))
+    #expect(Set(try view.keys()) == [[0x61], [0x62]])
+    #expect(try view.contains("a") && !view.contains("c"))
+    let before = try #require(try view.info(forKey: "a")?.expires)
+    #expect(try view.extendLifetime(forKey: "a", to: .seconds(5000)))
+    #expect(try #require(try view.info(forKey: "a")?.expires) > before)
+    #expect(try !view.extendLifetime(forKey: "c", to: .seconds(5000)))
+    #expect(try view.takeValue(forKey: "a") == 1)
+    #expect(try view.takeValue(forKey: "a") == nil)
+    #expect(try view.keys() == [[0x62]] && store.contains("a"))
+  }
+
+  @Test("The async forms of these calls do the same")
+  func asyncCalls() async throws {
+    let view = try open().view(of: Int.self, prefix: "n/")
+    try await view.setValue(1, forKey: "a", lifetime: .seconds(1000))
+    let before = try #require(try view.info(forKey: "a")?.expires)
+    #expect(try await view.extendLifetime(forKey: "a", to: .seconds(5000)))
+    #expect(try #require(try view.info(forKey: "a")?.expires) > before)
+    #expect(try await view.takeValue(forKey: "a") == 1)
+    #expect(try await view.takeValue(forKey: "a") == nil)
+  }
+
   @Test("Another tag, and bytes that are not a value, are errors that say so")
   func errors() throws {
     let store = try open()
