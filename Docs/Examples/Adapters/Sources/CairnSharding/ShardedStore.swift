@@ -103,7 +103,7 @@ public struct ShardedStore: Sendable {
     try FileManager.default.createDirectory(
       atPath: place, withIntermediateDirectories: true)
     let store = try await Store(path: path, configuration: configuration)
-    guard try store.isEmpty else {
+    guard try store.count() == 0 else {
       try await store.close()
       throw ShardError.unknownData(path)
     }

@@ -13,7 +13,7 @@ package struct StoreCopy: Sendable {
     of source: Store, at path: String, _ configuration: StoreConfiguration
   ) async throws -> StoreCopy {
     let report = try await source.backup(to: path)
-    let follower = try Store(
+    let follower = try await Store(
       following: source.path, freshness: .manual, configuration: configuration)
     do {
       let store = try await Store(path: path, configuration: configuration)

@@ -147,7 +147,7 @@ struct UnitTests {
     var configuration = NearCacheConfiguration(
       prefix: "a:", engine: EngineConfiguration(), near: .init())
     configuration.stalenessLimit = .milliseconds(999)
-    await #expect(throws: NearStoreError.self) {
+    await #expect(throws: NearCacheError.self) {
       try await NearCache<String, String>.open(at: "unused", configuration, coder: .string)
     }
     configuration.stalenessLimit = .seconds(1)

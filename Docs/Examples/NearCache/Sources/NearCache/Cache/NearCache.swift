@@ -30,7 +30,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
 
   /// Opens the near copies in a directory, and begins to connect. Does not wait for the engine.
   ///
-  /// - Throws: `NearStoreError` if the configuration cannot keep its promise; `StoreError`.
+  /// - Throws: `NearCacheError` if the configuration cannot keep its promise; `StoreError`.
   public static func open(
     at path: String, _ configuration: NearCacheConfiguration, coder: NearCoder<Value>
   ) async throws -> NearCache {

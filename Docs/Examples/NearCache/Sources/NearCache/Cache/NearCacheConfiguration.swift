@@ -36,8 +36,8 @@ public struct NearCacheConfiguration: Sendable {
     self.near = near
   }
 
-  /// - Throws: `NearStoreError` if the promise could not be kept.
-  func validate() throws(NearStoreError) {
+  /// - Throws: `NearCacheError` if the promise could not be kept.
+  func validate() throws(NearCacheError) {
     if engine.callTimeout <= .zero || engine.connectTimeout <= .zero || heartbeat <= .zero {
       throw .invalidConfiguration("timeouts and the heartbeat must be above zero")
     }
@@ -49,7 +49,7 @@ public struct NearCacheConfiguration: Sendable {
 }
 
 /// An invalid use of a near cache.
-public enum NearStoreError: Error, Sendable, Hashable, CustomStringConvertible {
+public enum NearCacheError: Error, Sendable, Hashable, CustomStringConvertible {
   case invalidConfiguration(String)
 
   public var description: String {
