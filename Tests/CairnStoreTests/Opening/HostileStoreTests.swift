@@ -94,7 +94,7 @@ struct HostileStoreTests {
     var records = (UInt32(1)..<1000).map { number in
       record(Int(number), delta: number % 2 == 0 ? number : .max - number)
     }
-    // Dead, so that there is something to compact.
+    // Compaction needs dead bytes.
     records.append(record(1, delta: 0))
     let (far, farBytes) = Self.segment(1, baseSequence: base, records: records)
     var image = try Self.image(isClean: true, lastSequence: base + UInt64(UInt32.max))
