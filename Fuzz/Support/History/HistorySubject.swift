@@ -21,7 +21,7 @@ package protocol HistorySubject: Sendable {
   func remove(_ key: [UInt8]) throws -> Bool
   func take(_ key: [UInt8]) throws -> [UInt8]?
   /// Extends the value's lifetime beyond the time that passes.
-  func extend(_ key: [UInt8]) throws -> Bool
+  func setLifetime(_ key: [UInt8]) throws -> Bool
   func removeAll() throws
   func compareAndSet(
     _ value: [UInt8], forKey key: [UInt8], expecting version: UInt64?
@@ -163,8 +163,8 @@ package struct StoreSubject: HistorySubject {
     return nil
   }
 
-  package func extend(_ key: [UInt8]) throws -> Bool {
-    try store.extendLifetime(forKey: key, to: HistoryPlan.time * 1000)
+  package func setLifetime(_ key: [UInt8]) throws -> Bool {
+    try store.setLifetime(.after(HistoryPlan.time * 1000), forKey: key)
   }
 
   package func compareAndSet(

@@ -206,70 +206,63 @@ public struct StoreView<Value: Sendable>: Sendable {
     return nil
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. See
-  /// `Store.extendLifetime`.
+  /// Makes a value's lifetime longer or shorter. See `Store.setLifetime`.
   ///
-  /// - Returns: whether the key has a value.
+  /// - Returns: whether the key had a value.
   @discardableResult
-  public func extendLifetime(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
+  public func setLifetime(
+    _ lifetime: Lifetime, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     durability: Durability? = nil
   ) throws(StoreError) -> Bool {
-    try store.extendLifetime(forKey: fullKey(key), to: lifetime, durability: durability)
+    try store.setLifetime(lifetime, forKey: fullKey(key), durability: durability)
   }
 
-  /// Extends a value's lifetime, like the synchronous form, but blocks no thread.
+  /// Makes a value's lifetime longer or shorter, like the synchronous form, but blocks no thread.
   @discardableResult
-  public nonisolated(nonsending) func extendLifetime(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
+  public nonisolated(nonsending) func setLifetime(
+    _ lifetime: Lifetime, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
     let key = fullKey(key)
-    return try await store.extendLifetime(forKey: key, to: lifetime, durability: durability)
+    return try await store.setLifetime(lifetime, forKey: key, durability: durability)
   }
 
-  // MARK: In a transaction
+  // MARK: In a batch
 
-  /// The value of a key in a transaction of the store: what the transaction has written, or else
-  /// what the store has.
+  /// The value of a key in a batch of the store: what the batch has written, or else what the store
+  /// has.
   ///
-  ///     try store.transact { transaction in
-  ///       let balance = try accounts.value(forKey: "Ann", in: &transaction) ?? 0
-  ///       try accounts.setValue(balance + 10, forKey: "Ann", in: &transaction)
+  ///     try store.write { batch in
+  ///       let balance = try accounts.value(forKey: "Ann", in: &batch) ?? 0
+  ///       try accounts.setValue(balance + 10, forKey: "Ann", in: &batch)
   ///     }
   ///
-  /// - Precondition: it is a transaction of the view's store.
-  /// - Throws: see `value(forKey:)` and `Transaction.value(forKey:)`.
+  /// - Precondition: it is a batch of the view's store.
+  /// - Throws: see `value(forKey:)` and `Batch.value(forKey:)`.
   public func value(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    in transaction: inout Transaction
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, in batch: inout Batch
   ) throws(StoreError) -> Value? {
-    precondition(transaction.store === store, "a transaction of another store")
-    let key = fullKey(key)
-    guard let found = try transaction.found(forKey: key) else { return nil }
-    return try decoded(found.value, found.metadata, version: found.version)
+    let key = fullKey(key, in: batch)
+    guard let entry = try batch.entry(forKey: key) else { return nil }
+    return try decoded(entry)
   }
 
-  /// Sets the value of a key when a transaction of the store commits.
+  /// Sets the value of a key in a batch of the store.
   ///
   /// - Throws: `unencodable`; otherwise see `Batch.setValue`.
   public func setValue(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    lifetime: Lifetime? = nil, options: EntryOptions = .standard, in transaction: inout Transaction
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, in batch: inout Batch
   ) throws(StoreError) {
-    precondition(transaction.store === store, "a transaction of another store")
-    let (key, value, options) = (fullKey(key), try encoded(value), tagged(options.with(lifetime)))
-    try transaction.setValue(value, forKey: key, options: options)
+    let key = fullKey(key, in: batch)
+    try batch.setValue(try encoded(value), forKey: key, options: tagged(options.with(lifetime)))
   }
 
-  /// Removes the value of a key, if it has one, when a transaction of the store commits.
+  /// Removes the value of a key in a batch of the store, if it has one.
   public func removeValue(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    in transaction: inout Transaction
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, in batch: inout Batch
   ) throws(StoreError) {
-    precondition(transaction.store === store, "a transaction of another store")
-    let key = fullKey(key)
-    try transaction.removeValue(forKey: key)
+    try batch.removeValue(forKey: fullKey(key, in: batch))
   }
 
   // MARK: Iterating
@@ -296,6 +289,13 @@ public struct StoreView<Value: Sendable>: Sendable {
     key.withBytes { prefix + [UInt8](copying: $0) }
   }
 
+  private func fullKey(
+    _ key: borrowing some ByteSource & ~Copyable & ~Escapable, in batch: borrowing Batch
+  ) -> [UInt8] {
+    precondition(batch.store === store, "a batch of another store")
+    return fullKey(key)
+  }
+
   private func tagged(_ options: EntryOptions) -> EntryOptions {
     var options = options
     options.metadata = CacheMetadata(tag: coder.tag, rest: options.metadata ?? []).encoded
@@ -314,19 +314,13 @@ public struct StoreView<Value: Sendable>: Sendable {
   }
 
   private func decoded(_ entry: Entry) throws(StoreError) -> Value {
-    try decoded(entry.value, entry.metadata, version: entry.version)
-  }
-
-  private func decoded(
-    _ value: [UInt8], _ metadata: [UInt8], version: UInt64
-  ) throws(StoreError) -> Value {
     let tag: UInt32
     do throws(CodingFailure) {
-      tag = try CacheMetadata(decoding: metadata.rawSpan, wantsRest: false).tag
-    } catch { throw .undecodable(error, version: version) }
-    guard tag == coder.tag else { throw .otherTag(tag, coder.tag, version: version) }
-    do { return try coder.decode(value.rawSpan) } catch {
-      throw .undecodable(error, version: version)
+      tag = try CacheMetadata(decoding: entry.metadata.rawSpan, wantsRest: false).tag
+    } catch { throw .undecodable(error, version: entry.version) }
+    guard tag == coder.tag else { throw .otherTag(tag, coder.tag, version: entry.version) }
+    do { return try coder.decode(entry.value.rawSpan) } catch {
+      throw .undecodable(error, version: entry.version)
     }
   }
 }

@@ -186,15 +186,19 @@ extension FoundRecord {
   var info: EntryInfo {
     let header = header
     let written = record.pinned.withOwner { $0.written(header) }
-    return EntryInfo(
-      version: record.sequence, valueByteCount: header.valueByteCount, written: written,
-      accessed: written,
-      expires: header.flags.contains(.expiry)
-        ? Timestamp(millisecondsSinceEpoch: header.expires) : nil,
-      idleLimit: header.flags.contains(.idleLimit)
-        ? .milliseconds(Int64(clamping: header.idleLimit)) : nil,
-      cost: header.flags.contains(.cost) ? Int(clamping: header.cost) : nil,
-      metadataByteCount: header.metadataByteCount)
+    return header.info(version: record.sequence, written: written)
+  }
+}
+
+extension RecordHeader {
+  /// Information about the record's entry, which was last accessed when it was written.
+  func info(version: SequenceNumber, written: Timestamp) -> EntryInfo {
+    EntryInfo(
+      version: version, valueByteCount: valueByteCount, written: written, accessed: written,
+      expires: flags.contains(.expiry) ? Timestamp(millisecondsSinceEpoch: expires) : nil,
+      idleLimit: flags.contains(.idleLimit) ? .milliseconds(Int64(clamping: idleLimit)) : nil,
+      cost: flags.contains(.cost) ? Int(clamping: cost) : nil,
+      metadataByteCount: metadataByteCount)
   }
 }
 

@@ -111,8 +111,8 @@ struct AwaitingTests {
     // Each has removed a key.
     for _ in tasks { _ = await iterator.next() }
     tasks += [
-      begin { try await store.extendLifetime(forKey: "key 5", to: .seconds(200_000)) },
-      begin { try await store.extendLifetime(forKey: "key 6", to: .seconds(200_000)) },
+      begin { try await store.setLifetime(.seconds(200_000), forKey: "key 5") },
+      begin { try await store.setLifetime(.seconds(200_000), forKey: "key 6") },
     ]
     // Before a trim removes these keys.
     let end = SystemClock().now().advanced(by: .seconds(1500))
@@ -304,7 +304,7 @@ struct AwaitingTests {
     try await store.setValues(
       [(key: "e", value: "7"), (key: "f", value: "8")], options: .lifetime(.hours(24)))
     #expect(try store.count() == 5)
-    #expect(try await store.extendLifetime(forKey: "e", to: .seconds(200_000)))
+    #expect(try await store.setLifetime(.seconds(200_000), forKey: "e"))
     #expect(try await store.removeValue(forKey: "c"))
     #expect(try await !store.removeValue(forKey: "c", durability: .durable))
     let last = try #require(try store.info(forKey: "d")).version

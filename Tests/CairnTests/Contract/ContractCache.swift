@@ -23,7 +23,7 @@ protocol ContractCache<Key, Value>: Caching, Trimming {
   ) throws(Failure) -> CompareAndSetResult
   func compareAndRemove(forKey key: Key, expecting version: UInt64) throws(Failure) -> Bool
   @discardableResult
-  func extendLifetime(forKey key: Key, to lifetime: Duration) throws(Failure) -> Bool
+  func setLifetime(_ lifetime: Lifetime, forKey key: Key) throws(Failure) -> Bool
   @discardableResult
   func removeValue(forKey key: Key) throws(Failure) -> Bool
   func takeValue(forKey key: Key) throws(Failure) -> Value?
@@ -123,8 +123,8 @@ extension DiskCache: ContractCache {
   }
 
   @discardableResult
-  func extendLifetime(forKey key: Key, to lifetime: Duration) throws(StoreError) -> Bool {
-    try extendLifetime(forKey: key, to: lifetime, durability: nil)
+  func setLifetime(_ lifetime: Lifetime, forKey key: Key) throws(StoreError) -> Bool {
+    try setLifetime(lifetime, forKey: key, durability: nil)
   }
 
   @discardableResult

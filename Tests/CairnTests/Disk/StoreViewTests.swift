@@ -47,19 +47,19 @@ struct StoreViewTests {
     let counts = store.view(of: Int.self, prefix: "count/")
     try counts.setValue(1, forKey: "old")
     var runCount = 0
-    try store.transact { transaction in
+    try store.write { batch in
       runCount += 1
-      let count = try counts.value(forKey: "all", in: &transaction) ?? 0
+      let count = try counts.value(forKey: "all", in: &batch) ?? 0
       if runCount == 1 { try counts.setValue(5, forKey: "all") }
-      try counts.setValue(count + 1, forKey: "all", in: &transaction)
-      #expect(try counts.value(forKey: "all", in: &transaction) == count + 1)
-      try users.setValue(User(name: "Ann", age: 30), forKey: "1", in: &transaction)
-      #expect(try users.value(forKey: "1", in: &transaction)?.name == "Ann")
-      try counts.removeValue(forKey: "old", in: &transaction)
-      #expect(try counts.value(forKey: "old", in: &transaction) == nil)
-      // A value of another type, in the store and in the transaction.
+      try counts.setValue(count + 1, forKey: "all", in: &batch)
+      #expect(try counts.value(forKey: "all", in: &batch) == count + 1)
+      try users.setValue(User(name: "Ann", age: 30), forKey: "1", in: &batch)
+      #expect(try users.value(forKey: "1", in: &batch)?.name == "Ann")
+      try counts.removeValue(forKey: "old", in: &batch)
+      #expect(try counts.value(forKey: "old", in: &batch) == nil)
+      // A value of another type, in the store and in the batch.
       let texts = store.view(of: [String].self, prefix: "user/")
-      #expect(throws: StoreError.self) { try texts.value(forKey: "1", in: &transaction) }
+      #expect(throws: StoreError.self) { try texts.value(forKey: "1", in: &batch) }
     }
     #expect(runCount == 2)
     #expect(try counts.value(forKey: "all") == 6)
@@ -128,9 +128,9 @@ struct StoreViewTests {
     #expect(Set(try view.keys()) == [[0x61], [0x62]])
     #expect(try view.contains("a") && !view.contains("c"))
     let before = try #require(try view.info(forKey: "a")?.expires)
-    #expect(try view.extendLifetime(forKey: "a", to: .seconds(5000)))
+    #expect(try view.setLifetime(.seconds(5000), forKey: "a"))
     #expect(try #require(try view.info(forKey: "a")?.expires) > before)
-    #expect(try !view.extendLifetime(forKey: "c", to: .seconds(5000)))
+    #expect(try !view.setLifetime(.seconds(5000), forKey: "c"))
     #expect(try view.takeValue(forKey: "a") == 1)
     #expect(try view.takeValue(forKey: "a") == nil)
     #expect(try view.keys() == [[0x62]] && store.contains("a"))
@@ -141,7 +141,7 @@ struct StoreViewTests {
     let view = try open().view(of: Int.self, prefix: "n/")
     try await view.setValue(1, forKey: "a", lifetime: .seconds(1000))
     let before = try #require(try view.info(forKey: "a")?.expires)
-    #expect(try await view.extendLifetime(forKey: "a", to: .seconds(5000)))
+    #expect(try await view.setLifetime(.seconds(5000), forKey: "a"))
     #expect(try #require(try view.info(forKey: "a")?.expires) > before)
     #expect(try await view.takeValue(forKey: "a") == 1)
     #expect(try await view.takeValue(forKey: "a") == nil)
