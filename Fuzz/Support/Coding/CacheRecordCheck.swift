@@ -220,7 +220,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     case .failure: try require(keys.isEmpty, "keys: one was made of bytes that are none")
     case .either: break
     }
-    var entries: [CacheEntry<Key, Value>] = []
+    var entries: [Entry<Key, Value>] = []
     let skippedCount = try cache.forEachEntry { entry in
       entries.append(entry)
       return .next

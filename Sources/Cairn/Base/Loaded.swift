@@ -1,17 +1,11 @@
-public import CairnStore
+package import CairnStore
 
-/// A loaded value, with the options for keeping it.
-///
-///     let page = try await cache.value(forKey: url) {
-///       let (bytes, age) = try await fetch(url)
-///       return Loaded(bytes, lifetime: .after(age))
-///     }
+/// What a call with a loader gives: the value, and how old it is.
 public struct Loaded<Value: Sendable>: Sendable {
-  /// The value, which all waiters receive.
+  /// The value.
   public var value: Value
-  /// The options for keeping the value. A lifetime begins when the load ends. The metadata may be
-  /// the ETag that came with the value. For a value that was not loaded, no option is set.
-  public var options: EntryOptions
+  /// The options for keeping the value, if it was just loaded.
+  @usableFromInline var options: EntryOptions
   /// The time since the value was written, or since this process found it still valid. Zero for a
   /// value that was just loaded.
   public package(set) var age: Duration = .zero
@@ -19,14 +13,8 @@ public struct Loaded<Value: Sendable>: Sendable {
   /// value.
   public package(set) var isStale = false
 
-  /// Makes the result of a loader.
-  ///
-  /// - Parameters:
-  ///   - value: the value.
-  ///   - lifetime: how long the value lives from the end of the load. `nil` means that of the
-  ///     options.
-  ///   - options: the options for keeping the value.
-  public init(_ value: Value, lifetime: Lifetime? = nil, options: EntryOptions = .standard) {
+  @usableFromInline
+  package init(_ value: Value, lifetime: Lifetime? = nil, options: EntryOptions = .standard) {
     self.value = value
     self.options = options.with(lifetime)
   }

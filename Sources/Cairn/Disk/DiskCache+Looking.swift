@@ -27,11 +27,11 @@ extension DiskCache {
 
 }
 
-extension CacheEntryInfo {
-  init(_ info: EntryInfo) {
-    self.init(
-      version: info.version, cost: info.cost ?? info.valueByteCount, written: info.written,
-      accessed: info.accessed, expires: info.expires, idleLimit: info.idleLimit,
-      valueByteCount: info.valueByteCount)
+extension EntryInfo {
+  /// With the cost that a cache counts.
+  var withCost: EntryInfo {
+    var info = self
+    info.cost = cost ?? valueByteCount
+    return info
   }
 }

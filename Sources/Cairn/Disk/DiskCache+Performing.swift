@@ -66,7 +66,7 @@ extension DiskCache {
   /// cache's own threads.
   @discardableResult
   public nonisolated(nonsending) func remove(
-    where shouldRemove: @escaping @Sendable (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
+    where shouldRemove: @escaping @Sendable (_ key: Key, _ info: EntryInfo) throws -> Bool
   ) async throws -> RemovalSummary {
     try await finishing(nil, isLong: true) { [self] (entered) throws(StoreError) in
       Swift.Result { try enterRemoval(where: shouldRemove, &entered) }

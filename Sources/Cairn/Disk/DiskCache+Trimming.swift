@@ -54,7 +54,7 @@ extension DiskCache {
   /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult
   public func remove(
-    where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
+    where shouldRemove: (_ key: Key, _ info: EntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
     try finishing(nil) { (entered) throws(StoreError) in
       Result { try enterRemoval(where: shouldRemove, &entered) }
@@ -62,7 +62,7 @@ extension DiskCache {
   }
 
   func enterRemoval(
-    where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool,
+    where shouldRemove: (_ key: Key, _ info: EntryInfo) throws -> Bool,
     _ entered: inout PendingWrite
   ) throws -> RemovalSummary {
     dropAnyKept()
@@ -75,7 +75,7 @@ extension DiskCache {
         isFirst = false
         return false
       }
-      guard try shouldRemove(decoded, CacheEntryInfo(info)) else { return false }
+      guard try shouldRemove(decoded, info.withCost) else { return false }
       try noteWrite(key)
       return true
     }

@@ -251,7 +251,8 @@ extension DiskCache {
   ///   value.
   func setLifetime(
     _ lifetime: Lifetime, neverShortens: Bool = false, of key: Key, version: UInt64? = nil,
-    durability: Durability?, _ entered: inout PendingWrite, ifWanted isWanted: @escaping @Sendable () -> Bool
+    durability: Durability?, _ entered: inout PendingWrite,
+    ifWanted isWanted: @escaping @Sendable () -> Bool
   ) throws(StoreError) -> UInt64? {
     try keyCoder.encode(key) { (bytes) throws(StoreError) -> UInt64? in
       try checkKey(bytes)

@@ -308,12 +308,12 @@ public struct StoreView<Value: Sendable>: Sendable {
     return encoded
   }
 
-  private func found(_ key: [UInt8]) throws(StoreError) -> (entry: Entry, value: Value)? {
+  private func found(_ key: [UInt8]) throws(StoreError) -> (entry: ByteEntry, value: Value)? {
     guard let entry = try store.entry(forKey: key) else { return nil }
     return (entry, try decoded(entry))
   }
 
-  private func decoded(_ entry: Entry) throws(StoreError) -> Value {
+  private func decoded(_ entry: ByteEntry) throws(StoreError) -> Value {
     let tag: UInt32
     do throws(CodingFailure) {
       tag = try CacheMetadata(decoding: entry.metadata.rawSpan, wantsRest: false).tag

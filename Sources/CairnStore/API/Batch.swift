@@ -43,7 +43,7 @@ public struct Batch: ~Copyable {
   /// The entry of a key. Its version is 0 if the batch itself has written it.
   package mutating func entry(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
-  ) throws(StoreError) -> Entry? {
+  ) throws(StoreError) -> ByteEntry? {
     do throws(StoreError) {
       return try key.withBytes { (key) throws(StoreError) in try find(key) }
     } catch {
@@ -52,7 +52,7 @@ public struct Batch: ~Copyable {
     }
   }
 
-  private mutating func find(_ key: RawSpan) throws(StoreError) -> Entry? {
+  private mutating func find(_ key: RawSpan) throws(StoreError) -> ByteEntry? {
     let bytes = key.copied()
     if let written = try records.lastOperation(onKey: bytes) {
       return written.isPut ? records.entry(of: written) : nil

@@ -126,7 +126,7 @@ public final class Snapshot: Sendable {
   /// - Throws: see `value(forKey:)`.
   public func entry(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
-  ) throws(StoreError) -> Entry? {
+  ) throws(StoreError) -> Entry<[UInt8], [UInt8]>? {
     let state = try state()
     let found = try key.withBytes { (key) throws(StoreError) in
       try engine.reader.find(key, in: state, part: .all)
@@ -183,7 +183,8 @@ public final class Snapshot: Sendable {
 
   /// Calls `body` with each entry whose key begins with `prefix`; otherwise like `forEachKey`.
   public func forEachEntry(
-    prefix: borrowing some ByteSource & ~Copyable & ~Escapable = "", _ body: (Entry) throws -> Visit
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable = "",
+    _ body: (Entry<[UInt8], [UInt8]>) throws -> Visit
   ) throws {
     let state = try state()
     try prefix.withBytes { prefix in try engine.reader.forEachEntry(in: state, prefix: prefix, body)

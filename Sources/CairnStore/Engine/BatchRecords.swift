@@ -151,7 +151,7 @@ struct BatchRecords: ~Copyable {
   }
 
   /// What a put makes of a key. Its version is 0.
-  func entry(of put: Operation) -> Entry {
+  func entry(of put: Operation) -> ByteEntry {
     let bytes = chunks[Int(put.chunk)].bytes
     let record = bytes.rawSpan.extracting(Int(put.position)..<bytes.count)
     guard let header = RecordHeader(decoding: record, limit: .max) else {
@@ -164,7 +164,7 @@ struct BatchRecords: ~Copyable {
     } else {
       value = record.extracting(header.valueRange).copied()
     }
-    return Entry(
+    return ByteEntry(
       key: record.extracting(header.keyRange).copied(), value: value,
       metadata: record.extracting(header.metadataRange).copied(),
       info: header.info(version: 0, written: now))

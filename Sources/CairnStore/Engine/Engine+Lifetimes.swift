@@ -61,7 +61,8 @@ extension Engine {
         found.record.sequence == version ? try found.record.checkedValue() : nil
       }
       guard let value, let value else { continue }
-      let options = EntryOptions.lifetime(end.map { .until($0) } ?? .unlimited).keeping(info, metadata: metadata)
+      let options = EntryOptions.lifetime(end.map { .until($0) } ?? .unlimited).keeping(
+        info, metadata: metadata)
       let isWanted = { @Sendable in renewal.isWanted(metadata, version) }
       let (result, entered) = try put(
         value.rawSpan, forKey: key, options: options, durability: durability,

@@ -141,13 +141,13 @@ package final class Reader: Sendable {
   }
 
   @usableFromInline
-  package func entry(forKey key: RawSpan) throws(StoreError) -> Entry? {
+  package func entry(forKey key: RawSpan) throws(StoreError) -> ByteEntry? {
     try lookup.find(key, touch: true) { (found) throws(StoreError) in try entry(of: found) }
   }
 
   /// Like `entry(forKey:)`, but does not count as an access.
   @usableFromInline
-  package func peekEntry(forKey key: RawSpan) throws(StoreError) -> Entry? {
+  package func peekEntry(forKey key: RawSpan) throws(StoreError) -> ByteEntry? {
     try lookup.find(key, touch: false) { (found) throws(StoreError) in try entry(of: found) }
   }
 
@@ -167,8 +167,8 @@ package final class Reader: Sendable {
     return value
   }
 
-  func entry(of found: borrowing FoundRecord) throws(StoreError) -> Entry {
-    Entry(
+  func entry(of found: borrowing FoundRecord) throws(StoreError) -> ByteEntry {
+    ByteEntry(
       key: found.record.key.copied(), value: try value(of: found.record),
       metadata: found.record.metadata.copied(), info: info(of: found))
   }

@@ -19,7 +19,7 @@ struct CacheUpdateTests {
     var set: @Sendable (Int, String, Int?, Lifetime) throws -> Void
     var setLifetime: @Sendable (String, Duration) throws -> Void
     var value: @Sendable (String) throws -> Int?
-    var info: @Sendable (String) throws -> CacheEntryInfo?
+    var info: @Sendable (String) throws -> EntryInfo?
     var remove: @Sendable (String) throws -> Void
     var audit: @Sendable () throws -> [String] = { [] }
   }

@@ -50,7 +50,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Information about a key whose value is in memory. Does not count as an access.
-  package func info(forKey key: Key) throws(StoreError) -> CacheEntryInfo? {
+  package func info(forKey key: Key) throws(StoreError) -> EntryInfo? {
     if try value(forKey: key) == nil { return nil }
     return held.info(forKey: try cache.tierKey(key))
   }
