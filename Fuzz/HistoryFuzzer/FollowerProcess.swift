@@ -77,7 +77,7 @@ struct FollowerProcess {
 
   private mutating func open() throws -> Store {
     var configuration = StoreConfiguration()
-    configuration.log = .none
+    configuration.log = .silent
     configuration.access = access
     while true {
       let done = writer.done

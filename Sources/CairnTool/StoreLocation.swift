@@ -68,7 +68,7 @@ struct StoreLocation {
   /// A configuration without a log: commands report their findings themselves.
   private static func quiet(_ configuration: StoreConfiguration) -> StoreConfiguration {
     var configuration = configuration
-    configuration.log = .none
+    configuration.log = .silent
     return configuration
   }
 

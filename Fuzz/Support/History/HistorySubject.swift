@@ -69,7 +69,7 @@ package struct StoreSubject: HistorySubject {
   /// Small segments, so that they roll and are compacted.
   package static var configuration: StoreConfiguration {
     var configuration = StoreConfiguration()
-    configuration.log = .none
+    configuration.log = .silent
     configuration.segmentByteLimit = 64 << 10
     configuration.deadByteFloor = 0
     configuration.checkpointByteThreshold = 32 << 10

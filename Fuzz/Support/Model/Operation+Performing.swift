@@ -79,7 +79,9 @@ extension Operation {
       let isThere = try store.setLifetime(.after(lifetime), forKey: key, durability: given)
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       if !isThere, entry != nil, mayEvict { throw EvictedFirst() }
-      if isThere != (entry != nil) { throw FuzzFailure("a change of a lifetime returns \(isThere)") }
+      if isThere != (entry != nil) {
+        throw FuzzFailure("a change of a lifetime returns \(isThere)")
+      }
     case .compareAndRemove(let key, let isRight, _):
       let current = try store.info(forKey: key)?.version
       let isRemoved = try store.compareAndRemove(

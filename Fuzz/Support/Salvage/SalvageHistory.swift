@@ -143,7 +143,9 @@ struct SalvageHistory {
     values[key, default: [:]][entry.info.version] = SalvageValue(entry)
   }
 
-  private mutating func setLifetime(_ key: [UInt8], in store: Store, _ random: inout FuzzRandom) throws {
+  private mutating func setLifetime(_ key: [UInt8], in store: Store, _ random: inout FuzzRandom)
+    throws
+  {
     let before = try store.entry(forKey: key)
     let isThere = try store.setLifetime(.seconds(100_000 + random.below(2000)), forKey: key)
     let after = try store.entry(forKey: key)

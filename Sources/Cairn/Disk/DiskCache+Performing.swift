@@ -46,10 +46,10 @@ extension DiskCache {
   /// Removes entries by count, size, age or expiry.
   @discardableResult
   public nonisolated(nonsending) func trim(
-    _ trim: Trim, durability: Durability? = nil
+    _ trim: Trim
   ) async throws(StoreError) -> RemovalSummary {
     try await finishing(nil, isLong: true) { [self] (entered) throws(StoreError) in
-      try enter(trim, durability, &entered)
+      try enter(trim, &entered)
     }
   }
 

@@ -25,6 +25,15 @@ public struct StoreView<Value: Sendable>: Sendable {
     try found(fullKey(key))?.value
   }
 
+  /// The value of a key, with its metadata and all information about it. Counts as an access.
+  ///
+  /// - Throws: see `value(forKey:)`.
+  public func entry(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> Entry<[UInt8], Value>? {
+    try found(fullKey(key))
+  }
+
   /// Sets the value of a key.
   ///
   /// - Parameters:
@@ -153,11 +162,11 @@ public struct StoreView<Value: Sendable>: Sendable {
       _ change: (Value?) throws -> Value?
     ) throws {
       let old = try view.found(key)
-      version = old?.entry.info.version
+      version = old?.version
       value = try change(old?.value)
       bytes = try value.map { try view.encoded($0) }
-      let tagged = options.metadata == nil && old != nil ? options : view.tagged(options)
-      self.options = tagged.keeping(old?.entry.info, metadata: old?.entry.metadata)
+      self.options = view.tagged(
+        options.keeping(old?.info, metadata: old?.metadata), with: old?.tags ?? [])
     }
   }
 
@@ -185,10 +194,10 @@ public struct StoreView<Value: Sendable>: Sendable {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
   ) throws(StoreError) -> Value? {
     let key = fullKey(key)
-    while let (entry, value) = try found(key) {
+    while let entry = try found(key) {
       let isTaken = try store.compareAndRemove(
         forKey: key, expecting: entry.version, durability: durability)
-      if isTaken { return value }
+      if isTaken { return entry.value }
     }
     return nil
   }
@@ -198,10 +207,10 @@ public struct StoreView<Value: Sendable>: Sendable {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
   ) async throws(StoreError) -> Value? {
     let key = fullKey(key)
-    while let (entry, value) = try found(key) {
+    while let entry = try found(key) {
       let isTaken = try await store.compareAndRemove(
         forKey: key, expecting: entry.version, durability: durability)
-      if isTaken { return value }
+      if isTaken { return entry.value }
     }
     return nil
   }
@@ -243,8 +252,8 @@ public struct StoreView<Value: Sendable>: Sendable {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, in batch: inout Batch
   ) throws(StoreError) -> Value? {
     let key = fullKey(key, in: batch)
-    guard let entry = try batch.entry(forKey: key) else { return nil }
-    return try decoded(entry)
+    return try batch.entry(forKey: key).map { (entry) throws(StoreError) in try decoded(entry).value
+    }
   }
 
   /// Sets the value of a key in a batch of the store.
@@ -272,17 +281,15 @@ public struct StoreView<Value: Sendable>: Sendable {
     try store.keys(prefix: prefix).map { Array($0.dropFirst(prefix.count)) }
   }
 
-  /// Calls `body` with each key, without the prefix, and its value, in no particular order, until
+  /// Calls `body` with each entry, whose key is without the prefix, in no particular order, until
   /// `body` returns `.stop`. The call may or may not see concurrent writes. `body` runs with no
   /// lock held and may use the store.
   ///
   /// - Throws: any error of `body`, unchanged. `undecodable` at the first
   ///   value that is not of the view's type. Otherwise see `Store.forEachEntry`.
   /// - Complexity: O(keys of the store + bytes of the view).
-  public func forEach(_ body: (_ key: [UInt8], _ value: Value) throws -> Visit) throws {
-    try store.forEachEntry(prefix: prefix) { entry in
-      try body(Array(entry.key.dropFirst(prefix.count)), decoded(entry))
-    }
+  public func forEachEntry(_ body: (Entry<[UInt8], Value>) throws -> Visit) throws {
+    try store.forEachEntry(prefix: prefix) { entry in try body(decoded(entry)) }
   }
 
   private func fullKey(_ key: borrowing some ByteSource & ~Copyable & ~Escapable) -> [UInt8] {
@@ -296,9 +303,15 @@ public struct StoreView<Value: Sendable>: Sendable {
     return fullKey(key)
   }
 
-  private func tagged(_ options: EntryOptions) -> EntryOptions {
+  /// The options with metadata that say which coder encoded the value.
+  ///
+  /// - Parameter tags: the tags that a cache gave the entry.
+  private func tagged(_ options: EntryOptions, with tags: [String] = []) -> EntryOptions {
     var options = options
-    options.metadata = CacheMetadata(tag: coder.tag, rest: options.metadata ?? []).encoded
+    options.metadata =
+      CacheMetadata(
+        tag: coder.tag, tags: tags.map { Array($0.utf8) }, rest: options.metadata ?? []
+      ).encoded
     return options
   }
 
@@ -308,20 +321,26 @@ public struct StoreView<Value: Sendable>: Sendable {
     return encoded
   }
 
-  private func found(_ key: [UInt8]) throws(StoreError) -> (entry: ByteEntry, value: Value)? {
+  private func found(_ key: [UInt8]) throws(StoreError) -> Entry<[UInt8], Value>? {
     guard let entry = try store.entry(forKey: key) else { return nil }
-    return (entry, try decoded(entry))
+    return try decoded(entry)
   }
 
-  private func decoded(_ entry: ByteEntry) throws(StoreError) -> Value {
-    let tag: UInt32
+  private func decoded(_ entry: ByteEntry) throws(StoreError) -> Entry<[UInt8], Value> {
+    let metadata: CacheMetadata
     do throws(CodingFailure) {
-      tag = try CacheMetadata(decoding: entry.metadata.rawSpan, wantsRest: false).tag
+      metadata = try CacheMetadata(decoding: entry.metadata.rawSpan, wantsRest: true)
     } catch { throw .undecodable(error, version: entry.version) }
-    guard tag == coder.tag else { throw .otherTag(tag, coder.tag, version: entry.version) }
-    do { return try coder.decode(entry.value.rawSpan) } catch {
+    guard metadata.tag == coder.tag else {
+      throw .otherTag(metadata.tag, coder.tag, version: entry.version)
+    }
+    let value: Value
+    do { value = try coder.decode(entry.value.rawSpan) } catch {
       throw .undecodable(error, version: entry.version)
     }
+    return Entry(
+      key: Array(entry.key.dropFirst(prefix.count)), value: value, metadata: metadata.rest,
+      tags: metadata.tagNames, info: entry.info)
   }
 }
 

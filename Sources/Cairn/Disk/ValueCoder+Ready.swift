@@ -11,18 +11,18 @@ extension ValueCoder where Value: ByteSource {
 
 extension ValueCoder<[UInt8]> {
   /// The bytes, unchanged. A write and a read each copy them once.
-  public static var bytes: ValueCoder { ValueCoder(passing: { [UInt8](copying: $0) }) }
+  package static var bytes: ValueCoder { ValueCoder(passing: { [UInt8](copying: $0) }) }
 }
 
 extension ValueCoder<Data> {
   /// The bytes, unchanged. A write and a read each copy them once.
-  public static var data: ValueCoder { ValueCoder(passing: { Data(copying: $0) }) }
+  package static var data: ValueCoder { ValueCoder(passing: { Data(copying: $0) }) }
 }
 
 extension ValueCoder<String> {
   /// The text as UTF-8. A write and a read each copy it once. Bytes that are not UTF-8 cannot be
   /// decoded.
-  public static var string: ValueCoder {
+  package static var string: ValueCoder {
     ValueCoder(passing: { bytes in
       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
       return text

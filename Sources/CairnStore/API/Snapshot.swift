@@ -51,7 +51,10 @@ public final class Snapshot: Sendable {
   /// original.
   ///
   /// - Parameters:
-  ///   - destination: a path that does not exist, or an empty directory, outside the store. When
+  ///   - destination: a path outside the store that does not exist, or an empty directory, or an
+  ///     earlier backup of the same store that nobody has opened for writing. Then only what has
+  ///     changed is copied and checked, and the earlier backup stays whole until the new one has
+  ///     replaced it. When
   ///     the call returns, the copy is durable, whatever the durability of the store's writes. If
   ///     the call throws, it removes the files it has written. After a crash, the directory may
   ///     contain an unfinished copy, marked by a file `UNFINISHED-COPY`. It cannot be opened as a

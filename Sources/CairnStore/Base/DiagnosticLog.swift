@@ -104,7 +104,7 @@ public struct DiagnosticLog: Sendable {
   public static let standardError = DiagnosticLog(from: .warning, to: .standardError)
 
   /// Reports nothing.
-  public static let none = DiagnosticLog(from: .error, to: .nobody)
+  public static let silent = DiagnosticLog(from: .error, to: .nobody)
 
   /// Whether the handler receives messages of a level.
   package func takes(_ level: Level) -> Bool {

@@ -83,6 +83,12 @@ extension EntryOptions {
   @inlinable
   public static func metadata(_ bytes: [UInt8]?) -> EntryOptions { EntryOptions(metadata: bytes) }
 
+  /// Sets the metadata to text, as UTF-8.
+  @inlinable
+  public static func metadata(_ text: String) -> EntryOptions {
+    EntryOptions(metadata: Array(text.utf8))
+  }
+
   /// Sets the tags.
   @inlinable
   public static func tags(_ tags: [String]?) -> EntryOptions { EntryOptions(tags: tags) }

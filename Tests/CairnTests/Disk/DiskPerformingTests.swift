@@ -125,7 +125,7 @@ struct DiskPerformingTests {
       memory: .init())
     configuration.store.concurrentCallLimit = 1
     configuration.store.durability = .durable
-    configuration.store.log = .none
+    configuration.store.log = .silent
     let cache = try DiskCache<String, String>(
       path: scene.path, configuration: configuration, keyCoder: .standard,
       valueCoder: .standard,

@@ -28,7 +28,7 @@ final class TieredScene: Sendable {
       countLimit: count, byteLimit: bytes,
       memory: MemoryConfiguration(countLimit: held, costLimit: cost))
     configuration.store.clock = clock
-    configuration.store.log = .none
+    configuration.store.log = .silent
     configuration.store.segmentByteLimit = 256 << 10
     change(&configuration)
     return try DiskCache(
