@@ -34,7 +34,7 @@ enum InfoCommand {
       ("last access", isLive ? "known to the other process" : info.accessed.description),
       ("expires", info.expires?.description ?? "-"),
       ("idle limit", info.idleLimit.map { DisplayText.duration($0) } ?? "-"),
-      ("cost", info.cost.map { "\($0)" } ?? "-"),
+      ("cost", info.givenCost.map { "\($0)" } ?? "-"),
     ]
   }
 
@@ -57,7 +57,7 @@ enum InfoCommand {
         "idleLimitMilliseconds",
         info.idleLimit.map { .integer(milliseconds($0)) } ?? .null
       ),
-      ("cost", info.cost.map { .integer(Int(clamping: $0)) } ?? .null),
+      ("cost", info.givenCost.map { .integer(Int(clamping: $0)) } ?? .null),
     ])
   }
 }

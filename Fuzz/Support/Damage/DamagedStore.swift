@@ -3,7 +3,7 @@ package import CairnStore
 /// A small store on disk, with its contents after each write. The kinds together contain every type
 /// of file and record, as `StoreTrait` lists them.
 package struct DamagedStore: Sendable {
-  package typealias Contents = [[UInt8]: Entry]
+  package typealias Contents = [[UInt8]: ByteEntry]
 
   package enum Kind: String, CaseIterable, Sendable {
     case closed, killed

@@ -127,7 +127,7 @@ package struct StoreSubject: HistorySubject {
     _ keys: [[UInt8]], choice: Int
   ) throws -> [(value: [UInt8], version: UInt64)?] {
     var found: [[UInt8]: (value: [UInt8], version: UInt64)] = [:]
-    func visit(_ entry: Entry) throws -> Visit {
+    func visit(_ entry: ByteEntry) throws -> Visit {
       guard found.updateValue((entry.value, entry.info.version), forKey: entry.key) == nil else {
         throw FuzzFailure("an iteration returned a key twice")
       }

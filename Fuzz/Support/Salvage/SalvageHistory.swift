@@ -150,7 +150,7 @@ struct SalvageHistory {
     let isThere = try store.setLifetime(.seconds(100_000 + random.below(2000)), forKey: key)
     let after = try store.entry(forKey: key)
     guard isThere == (before != nil), before?.value == after?.value,
-      before?.metadata == after?.metadata, before?.info.cost == after?.info.cost,
+      before?.metadata == after?.metadata, before?.info.givenCost == after?.info.givenCost,
       before?.info.idleLimit == after?.info.idleLimit
     else { throw FuzzFailure("a change of a lifetime changes more than the lifetime") }
     if let after { values[key, default: [:]][after.info.version] = SalvageValue(after) }

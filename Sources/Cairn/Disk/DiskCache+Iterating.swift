@@ -125,7 +125,7 @@ extension DiskCache {
       let value = try decodeValue(entry.value.rawSpan, version: version)
       return Entry(
         key: key, value: value, metadata: coded.rest, tags: coded.tagNames,
-        info: entry.info.withCost)
+        info: entry.info)
     } catch {
       do throws(StoreError) {
         try followPolicy(error, entry.key.rawSpan)

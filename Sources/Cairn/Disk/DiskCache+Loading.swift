@@ -42,6 +42,21 @@ extension DiskCache {
     return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
+  /// The value of a key. If the key has none, loads it and keeps it with the options that the
+  /// loader returns. Otherwise like `value(forKey:orLoad:)`.
+  @inlinable
+  public func value(
+    forKey key: Key, policy: LoadPolicy? = nil,
+    orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
+  ) async throws -> Value {
+    if policy == nil && loadPolicy == nil {
+      if let value = try readableValue(forKey: key) { return value }
+      return try await loadValue(forKey: key, load)
+    }
+    if let value = try calmValue(forKey: key, by: policy) { return value }
+    return try await value(forKey: key, by: policy, load)
+  }
+
   /// The values of many keys, in the order of the keys. Loads those that are missing with one call of
   /// a loader. See `MemoryCache.values(forKeys:orLoad:)`.
   ///

@@ -26,12 +26,3 @@ extension DiskCache {
   }
 
 }
-
-extension EntryInfo {
-  /// With the cost that a cache counts.
-  var withCost: EntryInfo {
-    var info = self
-    info.cost = cost ?? valueByteCount
-    return info
-  }
-}

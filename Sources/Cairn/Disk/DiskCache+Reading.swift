@@ -55,7 +55,7 @@ extension DiskCache {
       let metadata = try metadata(of: record, wantsRest: true)
       let entry = Entry(
         key: key, value: try decodeValue(record.value, version: record.version),
-        metadata: metadata.rest, tags: metadata.tagNames, info: store.info(of: record).withCost)
+        metadata: metadata.rest, tags: metadata.tagNames, info: store.info(of: record))
       return (
         entry, TierSource(record, hasTags: !metadata.tags.isEmpty, history: history)
       )
@@ -72,12 +72,12 @@ extension DiskCache {
   ///   the store's other errors.
   public func info(forKey key: Key) throws(StoreError) -> EntryInfo? {
     if marks.isActive {
-      return try fetch(key, part: .head) { (record) in store.info(of: record).withCost }
+      return try fetch(key, part: .head) { (record) in store.info(of: record) }
     }
     let start = callStart()
     defer { note(.read, since: start) }
     return try keyCoder.encode(key) { (key) throws(StoreError) in
-      try store.info(forKey: key)?.withCost
+      try store.info(forKey: key)
     }
   }
 

@@ -71,7 +71,7 @@ extension DiskCache {
         isFirst = false
         return false
       }
-      guard try shouldRemove(decoded, info.withCost) else { return false }
+      guard try shouldRemove(decoded, info) else { return false }
       try noteWrite(key)
       return true
     }

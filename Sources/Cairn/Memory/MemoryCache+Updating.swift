@@ -37,10 +37,10 @@ extension MemoryCache {
         continue
       }
       var newCost = options.cost ?? defaultCost(of: value, forKey: key)
-      if options.cost == nil, let entry, let cost = entry.info.cost,
-        cost != max(0, defaultCost(of: entry.value, forKey: key))
+      if options.cost == nil, let entry,
+        entry.info.cost != max(0, defaultCost(of: entry.value, forKey: key))
       {
-        newCost = cost
+        newCost = entry.info.cost
       }
       let result = compareAndWrite(
         value, forKey: key, expecting: entry?.info.version, cost: newCost, options: options,

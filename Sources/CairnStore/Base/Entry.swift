@@ -14,11 +14,14 @@ public struct EntryInfo: Sendable, Hashable {
   public var expires: Timestamp?
   /// How long the entry may go without an access, or `nil` for no limit.
   public var idleLimit: Duration?
-  /// The cost given to the entry, or else the one that a cache computed; `nil` in a store if none was
-  /// given. `Int.max` if the cost on disk is larger.
-  public var cost: Int?
+  /// The cost that a write gave the entry. `Int.max` if the cost on disk is larger.
+  @usableFromInline package var givenCost: Int?
   /// Bytes of metadata on disk, which include the tags of a cache.
   public var metadataByteCount: Int
+
+  /// The cost given to the entry, or else the one that a cache in memory computed, or on disk the
+  /// bytes of the value.
+  public var cost: Int { givenCost ?? valueByteCount }
 
   package init(
     version: UInt64, valueByteCount: Int, written: Timestamp, accessed: Timestamp,
@@ -30,7 +33,7 @@ public struct EntryInfo: Sendable, Hashable {
     self.accessed = accessed
     self.expires = expires
     self.idleLimit = idleLimit
-    self.cost = cost
+    givenCost = cost
     self.metadataByteCount = metadataByteCount
   }
 }

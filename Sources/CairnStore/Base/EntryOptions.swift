@@ -106,7 +106,7 @@ extension EntryOptions {
     options.metadata = self.metadata ?? metadata
     // An update keeps nothing from an expired entry.
     guard let info else { return options }
-    options.cost = cost ?? info.cost
+    options.cost = cost ?? info.givenCost
     options.lifetime = lifetime ?? info.expires.map { .until($0) } ?? .unlimited
     options.idleLimit = idleLimit ?? info.idleLimit
     options.isNeverIdle = options.idleLimit == nil

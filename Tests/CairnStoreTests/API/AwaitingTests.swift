@@ -294,7 +294,7 @@ struct AwaitingTests {
       try await store.compareAndSet("4", forKey: "b", expecting: nil) == .mismatch(current: 2))
     let updated = try await store.update(forKey: "a") { ($0 ?? []) + [0x21] }
     #expect(updated?.value == Array("3!".utf8))
-    #expect(try store.info(forKey: "a")?.cost == nil)
+    #expect(try store.info(forKey: "a")?.givenCost == nil)
     #expect(try await store.update(forKey: "a") { _ in nil } == nil)
     #expect(try store.value(forKey: "a") == nil)
     try await store.write { batch in

@@ -72,7 +72,7 @@ final class UpdateTests: OpenStoreSuite {
       return [9]
     }
     let new = try #require(try store.entry(forKey: "key"))
-    #expect(new.info.expires == nil && new.info.idleLimit == nil && new.info.cost == nil)
+    #expect(new.info.expires == nil && new.info.idleLimit == nil && new.info.givenCost == nil)
     #expect(new.metadata == [])
   }
 

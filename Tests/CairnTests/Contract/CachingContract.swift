@@ -101,7 +101,7 @@ extension CachingContract {
     #expect(try set(4, expecting: second) == .mismatch(current: nil))
   }
 
-  func checkLifetimes() throws {
+  func checkSetLifetimes() throws {
     #expect(try !cache.setLifetime(.seconds(10), forKey: key(0)))
     try set(0, .lifetime(.seconds(10)))
     #expect(try cache.setLifetime(.seconds(100), forKey: key(0)))

@@ -132,6 +132,8 @@ extension DiskCache: ContractCache {
     try removeValue(forKey: key, durability: nil)
   }
 
+  func removeAll() throws(StoreError) { try removeAll { _ in } }
+
   func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(StoreError) {
     try setValues(pairs, durability: nil)
   }

@@ -174,7 +174,7 @@ struct DiskLimitTests {
         [UInt8](repeating: 0, count: number), forKey: number, options: .cost(number * 10))
     }
     let summary = try cache.remove { key, info in
-      key == 0 || info.valueByteCount ?? 0 > 7 || info.cost == 30
+      key == 0 || info.valueByteCount > 7 || info.cost == 30
     }
     #expect(summary.count == 4)
     #expect(try cache.keys().sorted() == [1, 2, 4, 5, 6, 7])

@@ -31,8 +31,8 @@ struct StoreViewTests {
     #expect(try users.value(forKey: "2") == nil)
     #expect(try store.contains("user/1") && store.contains("count/1"))
     var seen: [String: Int] = [:]
-    try counts.forEach { key, value in
-      seen[String(decoding: key, as: UTF8.self)] = value
+    try counts.forEachEntry { entry in
+      seen[String(decoding: entry.key, as: UTF8.self)] = entry.value
       return .next
     }
     #expect(seen == ["1": 7])

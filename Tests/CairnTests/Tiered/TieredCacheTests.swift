@@ -293,7 +293,7 @@ struct TieredCacheTests {
   }
 
   @Test("A lifetime is set in both tiers")
-  func lifetimes() throws {
+  func setLifetimes() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
     try cache.setValue(2, forKey: "b", lifetime: .seconds(10))

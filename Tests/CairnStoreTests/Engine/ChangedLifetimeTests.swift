@@ -18,7 +18,7 @@ private struct OldestCut: CutChooser {
 }
 
 @Suite("Changed lifetimes")
-final class LifetimeTests: StoreSuite {
+final class ChangedLifetimeTests: StoreSuite {
   // MARK: What a call does
 
   @Test("The entry lives this long from now on, with the same value and attributes")
