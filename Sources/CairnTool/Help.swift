@@ -4,7 +4,7 @@ import CommandText
 enum Help {
   static let overview = Paragraphs(
     blocks: [
-      .text("usage: cairn COMMAND STORE [ARGUMENT...] [OPTION...]"),
+      .text("usage: cairn COMMAND [ARGUMENT...] [OPTION...]"),
       .list(
         Command.allCases.map { command in
           (
@@ -23,9 +23,11 @@ enum Help {
 
   /// What applies to all commands.
   static let about = """
-    STORE is a directory; put and import create it if it is missing. get, info, keys, stats, top,
-    verify, scrub, salvage, backup and export write nothing to it; all of them except salvage work
-    while another program has it open, and say so. Options may stand anywhere; -- ends them.
+    STORE is a directory; put, increment, load and import create it if it is missing. get, info,
+    keys, dump, stats, top, verify, salvage, backup and export write nothing to it; all of them
+    except salvage work while another program has it open, and say so. Whatever a command writes to
+    is its last path: import, export, backup and salvage take the source first. Options may stand
+    anywhere; -- ends them.
     """
 
   static let output = """
@@ -36,7 +38,7 @@ enum Help {
 
   static let statuses = Paragraphs.Block.list([
     ("0", "done"),
-    ("1", "the key does not exist"),
+    ("1", "the key does not exist, or put --if-absent has found it"),
     ("2", "the command line is wrong"),
     ("3", "the store is damaged"),
     ("4", "another program has the store open"),

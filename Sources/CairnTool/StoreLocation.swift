@@ -4,6 +4,8 @@ import CommandText
 /// The location of a store, and how a command opens and closes it.
 struct StoreLocation {
   let path: String
+  /// How long a command that writes waits for another process to close the store.
+  var lockTimeout = Duration.zero
 
   /// Opens the store for reading, which writes nothing to disk. If another process has the store
   /// locked, reads its current state and says so.
@@ -62,6 +64,7 @@ struct StoreLocation {
     // Use the space bound of a cache, so that a command does not copy records that a cache's owner
     // would leave.
     configuration.spaceBound = 2
+    configuration.lockTimeout = lockTimeout
     return try use(Store(path: path, configuration: configuration), body)
   }
 
