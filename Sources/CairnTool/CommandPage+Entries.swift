@@ -4,21 +4,23 @@ extension CommandPage {
     "write every entry as a line of JSON",
     about: """
       Writes one JSON object per line for each entry to standard output, in no order, as the store
-      was when the command began. cairn load reads them. An object has:
+      was when the command began. cairn load reads them. Each has:
 
-        key, value           text, or base64 in keyBase64, valueBase64 if it is not UTF-8
-        metadata             the same; a cache's tags are in it
-        expires              the end of the lifetime in UTC, or null
-        idleLimitSeconds     the idle limit, or null
-        cost                 the cost, or null
-        version, valueBytes  the sequence number of the last write, and the size
-        written, accessed    times; accessed is null while another process has the store open
+        key, value         text, or base64 in keyBase64, valueBase64 if it is not UTF-8
+        version            the sequence number of the last write
+        valueBytes         the size of the value
+        metadata           like value; the metadata of a cache contains its tags
+        written            the time of writing, in UTC
+        accessed           the last access; null while another program has the store open
+        expires            the end of the lifetime, or null
+        idleLimitSeconds   the idle limit, or null
+        cost               the cost, or null
 
       Expired keys are left out. Damaged entries are passed over, and the exit status is then 3.
       """,
     options: [OptionUse(.prefix, "write only keys that begin with these bytes"), .keyFormat],
     examples: [
-      "cairn dump notes.cairn | gzip > notes.gz",
+      "cairn dump notes.cairn > notes.json",
       "cairn dump old.cairn --prefix user/ | cairn load new.cairn",
     ])
 
@@ -36,7 +38,7 @@ extension CommandPage {
       stored.
       """,
     options: [.wait, OptionUse(.json, #"print one object with "loaded", the number of entries"#)],
-    examples: ["gunzip < notes.gz | cairn load notes.cairn"])
+    examples: ["cairn load notes.cairn < notes.json"])
 
   static let `import` = CommandPage(
     "store the files of a directory tree",

@@ -73,8 +73,7 @@ extension CommandPage {
         .json,
         """
         print one object with "key", "version", "valueBytes", "metadata", "written", "accessed",
-        "expires", "idleLimitSeconds", "cost" and "tags". "accessed", "expires", "idleLimitSeconds"
-        and "cost" may be null. Bytes that are not UTF-8 are in "keyBase64" or "metadataBase64"
+        "expires", "idleLimitSeconds", "cost" and "tags"; see cairn help dump
         """),
     ],
     examples: ["cairn info notes.cairn greeting"])

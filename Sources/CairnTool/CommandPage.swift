@@ -13,11 +13,11 @@ struct OptionUse: Sendable {
   static let keyFormat = OptionUse(
     .keyFormat,
     """
-    how keys are written: escaped, as cairn keys prints them, or base64. Without it, KEY and P are the
-    bytes themselves
+    the form of keys: escaped, as cairn keys prints them, or base64. Without it, keys are read as they
+    are
     """)
   static let wait = OptionUse(
-    .wait, "how long to wait for another program to close the store; otherwise, fail at once")
+    .wait, "wait this long for another program to close the store; without it, fail at once")
 
   /// The first part of the meaning, for places with little room.
   var summary: String {

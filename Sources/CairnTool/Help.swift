@@ -25,9 +25,8 @@ enum Help {
   static let about = """
     STORE is a directory; put, increment, load and import create it if it is missing. get, info,
     keys, dump, stats, top, verify, salvage, backup and export write nothing to it; all of them
-    except salvage work while another program has it open, and say so. Whatever a command writes to
-    is its last path: import, export, backup and salvage take the source first. Options may stand
-    anywhere; -- ends them.
+    except salvage work while another program has it open, and say so. A command with two
+    paths writes to the second. Options may stand anywhere; -- ends them.
     """
 
   static let output = """

@@ -16,9 +16,18 @@ enum IncrementCommand {
       amount = number
     }
     let number = try location.write(StoreConfiguration()) { store in
-      try store.increment(forKey: key, by: amount, lifetime: lifetime.map { .after($0) })
+      do throws(StoreError) {
+        return try store.increment(forKey: key, by: amount, lifetime: lifetime.map { .after($0) })
+      } catch { throw CommandFailure(error, key: key) }
     }
     try show(number, ofKey: key, invocation, on: console)
+  }
+
+  /// The number of a counter, or `nil` if the key does not exist.
+  static func number(ofKey key: [UInt8], in store: Store) throws -> Int64? {
+    do throws(StoreError) { return try store.counter(forKey: key) } catch {
+      throw CommandFailure(error, key: key)
+    }
   }
 
   /// Shows a counter.

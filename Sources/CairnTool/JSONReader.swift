@@ -12,7 +12,7 @@ package struct JSONReader {
   }
 
   /// Where the text is wrong, and how.
-  package struct Failure: Error, Equatable {
+  package struct Failure: Error {
     /// The bytes before the wrong one.
     package let offset: Int
     package let reason: String

@@ -5,6 +5,8 @@ import CommandText
 struct LineReader {
   /// The number of the line that `next` has returned, from 1.
   private(set) var lineNumber = 0
+  /// The bytes that have been read.
+  private(set) var byteCount = 0
 
   private let byteLimit: Int
   private var buffer: [UInt8] = []
@@ -36,6 +38,7 @@ struct LineReader {
         let chunk = try SystemCalls.read(.standardInput, capacity: Self.chunkByteCount)
         isAtEnd = chunk.count < Self.chunkByteCount
         buffer += chunk
+        byteCount += chunk.count
       } catch { throw failure(error.reason) }
     }
     defer { buffer = [] }

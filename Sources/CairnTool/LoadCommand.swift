@@ -12,6 +12,7 @@ enum LoadCommand {
     var lines = LineReader(byteLimit: EntryText.lineByteLimit)
     // Read an entry first: while this process waits for it, others can still use the store.
     var next = try entry(&lines)
+    let progress = Progress(on: console)
     let (count, failure) = try location.write(configuration) { store in
       var batch = WriteBatch(store: store)
       var failure: (any Error)?
@@ -19,6 +20,7 @@ enum LoadCommand {
         do {
           while let entry = next {
             try batch.add(entry.value, forKey: entry.key, options: entry.options)
+            progress.show("loaded", byteCount: lines.byteCount, of: nil)
             next = try self.entry(&lines)
           }
         } catch let malformed as CommandFailure { failure = malformed }
@@ -27,6 +29,7 @@ enum LoadCommand {
       } catch { failure = error }
       return (batch.storedCount, failure)
     }
+    console.clearProgress()
     let loaded = "loaded \(DisplayText.count(count, "entry", "entries"))"
     if let failure = failure.map({ CommandFailure($0) }) {
       throw CommandFailure(failure.status, "\(failure.message); \(loaded) before that")

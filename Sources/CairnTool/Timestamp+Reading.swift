@@ -5,7 +5,7 @@ extension Timestamp {
   /// so that each moment has one form.
   package init?(reading text: String) {
     let fields = text.split { "-T:.Z".contains($0) }
-    // With at most nine digits, no product overflows unless it is checked.
+    // Numbers of nine digits are as large as any moment needs, and no product of them overflows.
     let numbers = fields.filter { $0.utf8.count <= 10 }.compactMap { Int64($0) }
     guard numbers.count == fields.count, (6...7).contains(fields.count),
       numbers.allSatisfy({ $0 < 1_000_000_000 })
@@ -22,9 +22,9 @@ extension Timestamp {
     let milliseconds =
       ((numbers[3] * 60 + numbers[4]) * 60 + numbers[5]) * 1000
       + (numbers.count == 7 ? numbers[6] : 0)
-    let (start, isTooLarge) = days.multipliedReportingOverflow(by: 86_400_000)
-    let (moment, isTooLate) = start.addingReportingOverflow(milliseconds)
-    if isTooLarge || isTooLate { return nil }
+    guard let moment = Int64(exactly: Int128(days) * 86_400_000 + Int128(milliseconds)) else {
+      return nil
+    }
     self.init(millisecondsSinceEpoch: moment)
     // The fields may be another form of a moment, or the 30th of February.
     if description != text { return nil }

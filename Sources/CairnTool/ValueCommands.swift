@@ -67,7 +67,7 @@ enum ValueCommands {
     let key = try invocation.key(at: 1)
     let found: Void? = try location.read(on: console) { store in
       if invocation.has(.counter) {
-        return try store.counter(forKey: key).map { number in
+        return try IncrementCommand.number(ofKey: key, in: store).map { number in
           try IncrementCommand.show(number, ofKey: key, invocation, on: console)
         }
       }
