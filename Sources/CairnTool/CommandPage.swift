@@ -14,7 +14,7 @@ struct OptionUse: Sendable {
     .keyFormat,
     """
     the form of keys: escaped, as cairn keys prints them, or base64. Without it, keys are read as they
-    are
+    are. JSON has its own form
     """)
   static let wait = OptionUse(
     .wait, "wait this long for another program to close the store; without it, fail at once")

@@ -9,13 +9,8 @@ enum ExpireCommand {
     guard let lifetime = try invocation.duration(of: .lifetime) else {
       throw invocation.usage("--lifetime is needed; cairn delete removes keys at once")
     }
-    var configuration = StoreConfiguration()
-    configuration.maintenanceInterval = nil
-    configuration.createsStore = false
-    // One sync, when the store is closed, covers all changes.
-    configuration.durability = .process
     var (changed, missing) = (0, 0)
-    try location.write(configuration) { store in
+    try location.write(StoreLocation.forMany(createsStore: false)) { store in
       for key in keys {
         do {
           if try setLifetime(lifetime, forKey: key, in: store) {

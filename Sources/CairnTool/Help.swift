@@ -31,8 +31,8 @@ enum Help {
 
   static let output = """
     Results go to standard output, everything else to standard error. --json prints every report
-    as JSON. Long commands show their progress, rate and time left on a terminal. The exit status
-    is:
+    as JSON, with sizes in bytes, durations in seconds and times in UTC. Long commands show their
+    progress, rate and time left on a terminal. The exit status is:
     """
 
   static let statuses = Paragraphs.Block.list([

@@ -15,11 +15,8 @@ enum ImportCommand {
     } catch {
       throw CommandFailure(error, path: path)
     }
-    var configuration = StoreConfiguration()
-    configuration.maintenanceInterval = nil
-    // Closing the store syncs it. Until then, a power cut loses only what a second import would
-    // restore.
-    configuration.durability = .process
+    // Until the store is closed, a power cut loses only what a second import would restore.
+    let configuration = StoreLocation.forMany(createsStore: true)
     // From here on, there is a store to close.
     SystemCalls.watchInterruptions()
     let importer = try location.write(configuration) { store in

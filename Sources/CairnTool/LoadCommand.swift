@@ -5,15 +5,11 @@ import CommandText
 enum LoadCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
-    var configuration = StoreConfiguration()
-    configuration.maintenanceInterval = nil
-    // Closing the store syncs it.
-    configuration.durability = .process
     var lines = LineReader(byteLimit: EntryText.lineByteLimit)
     // Read an entry first: while this process waits for it, others can still use the store.
     var next = try entry(&lines)
     let progress = Progress(on: console)
-    let (count, failure) = try location.write(configuration) { store in
+    let (count, failure) = try location.write(StoreLocation.forMany(createsStore: true)) { store in
       var batch = WriteBatch(store: store)
       var failure: (any Error)?
       do {

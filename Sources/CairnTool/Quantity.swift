@@ -1,4 +1,4 @@
-/// Times and sizes on the command line. Every time and size that a command prints can be given back.
+/// Times and sizes on the command line. The units that commands print can be given back.
 package enum Quantity {
   /// The units of times, in milliseconds.
   private static let times: [String: Int64] = [
@@ -7,7 +7,7 @@ package enum Quantity {
   ]
   /// The units of sizes: powers of 1024. `GB` is missing, because its meaning is ambiguous.
   private static let sizes: [String: Int64] = {
-    var units: [String: Int64] = ["": 1, "B": 1]
+    var units: [String: Int64] = ["": 1, "B": 1, "byte": 1, "bytes": 1]
     for (index, letter) in ["K", "M", "G", "T", "P"].enumerated() {
       for name in [letter, letter.lowercased(), letter + "iB"] {
         units[name] = 1 << (10 * (index + 1))

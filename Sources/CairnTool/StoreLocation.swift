@@ -55,6 +55,16 @@ struct StoreLocation {
     return String(decoding: name, as: UTF8.self).split(separator: "\n").first.map { String($0) }
   }
 
+  /// The configuration for a command that changes many entries or a whole store: no maintenance
+  /// beside it, and one sync, when the store is closed.
+  static func forMany(createsStore: Bool) -> StoreConfiguration {
+    var configuration = StoreConfiguration()
+    configuration.maintenanceInterval = nil
+    configuration.createsStore = createsStore
+    configuration.durability = .process
+    return configuration
+  }
+
   /// Opens the store for writing. Closing the store syncs it, so the writes of `body` are durable
   /// when this returns.
   func write<Result>(

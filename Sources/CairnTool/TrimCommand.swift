@@ -16,12 +16,9 @@ enum TrimCommand {
       throw invocation.usage("--order needs --count or --bytes")
     }
     let trim = try trim(invocation)
-    var configuration = StoreConfiguration()
-    configuration.maintenanceInterval = nil
-    configuration.createsStore = false
-    // One sync, when the store is closed, covers all removals.
-    configuration.durability = .process
-    let summary = try location.write(configuration) { store in try store.trim(trim) }
+    let summary = try location.write(StoreLocation.forMany(createsStore: false)) { store in
+      try store.trim(trim)
+    }
     if invocation.has(.json) {
       try console.print(
         JSON.object([

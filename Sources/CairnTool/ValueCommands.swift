@@ -105,15 +105,11 @@ enum ValueCommands {
   static func delete(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let keys = try invocation.keys(from: 1)
-    var configuration = StoreConfiguration()
-    configuration.maintenanceInterval = nil
-    configuration.createsStore = false
-    try location.write(configuration) { store in
+    try location.write(StoreLocation.forMany(createsStore: false)) { store in
       var seen: Set<[UInt8]> = []
       for key in keys where seen.insert(key).inserted {
         let members = invocation.has(.json) ? try members(key, in: store) : []
-        // One sync, when the store is closed, covers all removals.
-        let existed = try store.removeValue(forKey: key, durability: .process)
+        let existed = try store.removeValue(forKey: key)
         if !existed { console.report(notFound(key)) }
         if invocation.has(.json) {
           try console.print(JSON.object(members + [("existed", .bool(existed))]).text)

@@ -96,8 +96,9 @@ struct UsageTests {
         try cairn("trim", store, "--bytes", same).text == "removed 0 keys, 0 bytes\n", "\(same)")
     }
     #expect(try cairn("trim", store, "--bytes", "3072K").text.hasPrefix("removed 3 keys, 3.0 MiB"))
-    // What a command prints can be given back.
-    for printed in ["3.9 MiB", "4.0 MiB", "3 MiB 512 KiB", "4096.5K", "9999999 B"] {
+    // The units that a command prints can be given back.
+    for printed in ["3.9 MiB", "4.0 MiB", "3 MiB 512 KiB", "4096.5K", "9999999 B", "5000000 bytes"]
+    {
       #expect(
         try cairn("trim", store, "--bytes", printed).text.hasPrefix("removed 0"), "\(printed)")
     }
