@@ -28,7 +28,7 @@ enum BackupCommand {
             "damagedValues",
             .array(
               report.damage.map {
-                .object($0.place.members + [JSON.member(key: $0.keys.first)])
+                .object($0.place.members + [JSON.member("key", $0.keys.first)])
               })
           ),
         ]).text)
