@@ -38,8 +38,7 @@ enum BackupCommand {
           "damaged: \(value)\(VerifyCommand.ofKey(value.keys.first))", style: .error)
       }
       try console.tell(
-        "copied \(DisplayText.count(report.entryCount, "entry", "entries")) in "
-          + "\(DisplayText.count(report.segmentCount, "segment")), "
+        "the backup has \(DisplayText.count(report.entryCount, "entry", "entries")); copied "
           + DisplayText.exactSize(report.byteCount))
     }
     if !report.damage.isEmpty {

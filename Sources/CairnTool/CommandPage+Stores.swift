@@ -98,9 +98,10 @@ extension CommandPage {
     operands: ["STORE", "DESTINATION"],
     about: """
       Copies STORE into a new store at DESTINATION, which must be missing or an empty directory, and
-      reads back every byte of the copy before it becomes a store. Shares blocks if the filesystem
-      supports it. A program that has STORE open can make a backup itself while it writes. Ctrl-C
-      removes the copy.
+      reads back every byte of the copy before it becomes a store. If DESTINATION is an earlier
+      backup of STORE, only what has changed since is copied, and the earlier backup stays whole
+      until then. Shares blocks if the filesystem supports it. A program that has STORE open can
+      make a backup itself while it writes. Ctrl-C removes an unfinished copy.
       """,
     options: [
       OptionUse(

@@ -20,7 +20,7 @@ struct LiveStoreTests {
     (["info", "key", "--json"], "\"accessed\": null"), (["keys"], "folder/other\nkey\n"),
     (["stats"], "open in another process"), (["verify"], "2 sound records, "),
     (["verify", "--rate", "10M"], "2 sound records, "), (["dump"], "\"accessed\": null"),
-    (["export"], "exported 2 files"), (["backup"], "copied 2 entries"),
+    (["export"], "exported 2 files"), (["backup"], "the backup has 2 entries"),
   ])
   func `what reads works beside it, and says so`(words: [String], text: String) throws {
     var arguments = [words[0], store] + words.dropFirst()

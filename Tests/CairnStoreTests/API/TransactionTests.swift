@@ -273,6 +273,84 @@ struct TransactionTests {
     }
   }
 
+  @Test("A batch counts, with what it has written itself, and keeps what an entry has")
+  func increments() async throws {
+    let options = EntryOptions(
+      cost: 7, lifetime: .seconds(50), idleLimit: .seconds(9), metadata: [1])
+    try store.increment(forKey: "a", by: 5, options: options)
+    try store.write { batch in
+      #expect(try batch.increment(forKey: "a", by: 2) == 7)
+      #expect(try batch.increment(forKey: "a") == 8)
+      #expect(try batch.increment(forKey: "b", by: -3, options: .metadata("text")) == -3)
+      #expect(try batch.increment(forKey: "b") == -2)
+    }
+    let entry = try #require(try store.entry(forKey: "a"))
+    #expect(try store.counter(forKey: "a") == 8 && store.counter(forKey: "b") == -2)
+    #expect(entry.info.givenCost == 7 && entry.info.idleLimit == .seconds(9))
+    #expect(entry.metadata == [1])
+    #expect(entry.info.expires == clock.now().advanced(by: .seconds(50)))
+    #expect(try store.entry(forKey: "b")?.metadata == Array("text".utf8))
+    // No addition is lost, and none is made twice.
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<20 {
+        group.addTask { [store] in
+          for _ in 0..<10 {
+            try await store.write { batch in
+              try batch.increment(forKey: "a")
+              try batch.increment(forKey: "b", by: -1)
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try store.counter(forKey: "a") == 208 && store.counter(forKey: "b") == -202)
+    #expect(throws: StoreError.self) {
+      try store.write { batch in
+        try batch.setValue("text", forKey: "c")
+        try batch.increment(forKey: "c")
+      }
+    }
+    #expect(try !store.contains("c"))
+  }
+
+  @Test("A batch reads large values that it has written")
+  func largeValues() throws {
+    let large = [UInt8](repeating: 7, count: 70_000)
+    try store.write { batch in
+      for number in 0..<5 { try batch.setValue("\(number)", forKey: "\(number)") }
+      try batch.setValue(large, forKey: "large", options: .metadata([9]))
+      try batch.setValue("after", forKey: "after")
+      #expect(try batch.value(forKey: "large") == large)
+      #expect(try batch.value(forKey: "after") == Array("after".utf8))
+      try large.withBytes { try batch.setValue($0, forKey: "again") }
+      #expect(try batch.value(forKey: "again") == large)
+      #expect(try batch.value(forKey: "3") == Array("3".utf8))
+    }
+    #expect(try store.entry(forKey: "large")?.metadata == [9])
+    #expect(try store.value(forKey: "again") == large)
+  }
+
+  @Test("withStore closes the store, also after an error")
+  func scoped() async throws {
+    let path = directory("scoped")
+    let count = try await Store.withStore(path: path) { store in
+      try await store.setValue("hello", forKey: "greeting")
+      return try store.count()
+    }
+    #expect(count == 1)
+    await #expect(throws: Wrong.self) {
+      try await Store.withStore(path: path) { store in
+        try await store.setValue("again", forKey: "greeting")
+        throw Wrong()
+      }
+    }
+    try await Store.withStore(path: path) { store in
+      #expect(try store.text("greeting") == "again")
+      #expect(try store.statistics().recovery.wasClean)
+    }
+  }
+
   // MARK: Transfers
 
   private static func balance(_ value: [UInt8]?) -> Int {

@@ -212,6 +212,7 @@ struct BackupTests {
     try fill(store, 3)
     try store.backup(to: copyPath)
     let opened = try Store(copyPath)
+    try opened.setValue("here", forKey: "key0")
     try opened.close()
     for path in [copyPath, directory.store, directory.store + "/inside"] {
       guard case .unusable = storeError({ try store.backup(to: path) }) else {
@@ -293,6 +294,7 @@ struct BackupTests {
       }
       let failure = storeError { try store.backup(to: copyPath) }
       scene.fileSystem.setHook(nil)
+      #expect(try Store.verify(path: copyPath).damage == [])
       let copy = try Store(readingAt: copyPath, configuration: .small(clock: scene.clock))
       let found = try copy.contents()
       try copy.close()
@@ -304,5 +306,28 @@ struct BackupTests {
       #expect(found == before || found == after, "after \(failing) calls")
     }
     #expect(failureCount > 10)
+  }
+
+  @Test("A backup is not continued with other records than it has")
+  func lostWrites() throws {
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("first", forKey: "a")
+    let killed = try scene.killed()
+    for number in 0..<20 { try store.setValue("lost \(number)", forKey: "\(number)") }
+    let copyPath = scene.directory("copy")
+    try store.backup(to: copyPath)
+    try store.close()
+    // As after a power cut: the same store without its last writes, which goes on.
+    let again = try killed.open()
+    for number in 0..<200 { try again.setValue("other \(number)", forKey: "\(number)") }
+    guard case .unusable(_, let reason) = storeError({ try again.backup(to: copyPath) }) else {
+      Issue.record("it is taken for an earlier backup")
+      return
+    }
+    #expect(reason.contains("has lost"))
+    let copy = try Store(readingAt: copyPath)
+    #expect(try copy.text("19") == "lost 19")
+    try copy.close()
   }
 }

@@ -136,6 +136,32 @@ struct StoreViewTests {
     #expect(try view.keys() == [[0x62]] && store.contains("a"))
   }
 
+  @Test(
+    "An entry has the key without the prefix, the value and its metadata, which an update keeps")
+  func entries() throws {
+    let view = try open().view(of: Int.self, prefix: "n/")
+    try view.setValue(1, forKey: "a", options: EntryOptions(cost: 3, metadata: Array("tag".utf8)))
+    try view.update(forKey: "a") { ($0 ?? 0) + 1 }
+    let entry = try #require(try view.entry(forKey: "a"))
+    #expect(entry.key == [0x61] && entry.value == 2 && entry.info.cost == 3)
+    #expect(entry.metadata == Array("tag".utf8) && entry.tags == [])
+    try view.update(forKey: "a", options: .metadata("new")) { $0 }
+    #expect(try view.entry(forKey: "a")?.metadata == Array("new".utf8))
+    #expect(try view.entry(forKey: "b") == nil)
+  }
+
+  @Test("An update by a view of a cache's store keeps the tags")
+  func tags() throws {
+    let scene = DiskScene()
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a", options: EntryOptions(metadata: [7], tags: ["x", "y"]))
+    let view = cache.store.view(of: Int.self)
+    try view.update(forKey: "a") { ($0 ?? 0) + 1 }
+    #expect(try view.entry(forKey: "a")?.tags == ["x", "y"])
+    let entry = try #require(try cache.entry(forKey: "a"))
+    #expect(entry.value == 2 && entry.tags == ["x", "y"] && entry.metadata == [7])
+  }
+
   @Test("The async forms of these calls do the same")
   func asyncCalls() async throws {
     let view = try open().view(of: Int.self, prefix: "n/")

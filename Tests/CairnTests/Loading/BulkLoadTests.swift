@@ -43,7 +43,9 @@ struct BulkLoadTests {
     }
   }
 
-  @Test("One call loads what is missing; what the loader leaves out stays absent", arguments: Kind.allCases)
+  @Test(
+    "One call loads what is missing; what the loader leaves out stays absent",
+    arguments: Kind.allCases)
   func missing(kind: Kind) async throws {
     let cache = try subject(kind)
     try cache.set("two", 2)
@@ -57,7 +59,10 @@ struct BulkLoadTests {
     #expect(try cache.peek(1) == "one" && cache.peek(3) == "three")
     #expect(try cache.peek(7) == nil && cache.peek(9) == nil)
     #expect(cache.counts().freshCount == 2)
-    #expect(try await cache.values([1, 2, 3], nil) { _ in throw LoadFailure() } == ["one", "two", "three"])
+    #expect(
+      try await cache.values([1, 2, 3], nil) { _ in throw LoadFailure() } == [
+        "one", "two", "three",
+      ])
     #expect(try await cache.values([], nil) { _ in throw LoadFailure() } == [])
     scene.clock.advance(by: .seconds(5))
     disk.clock.advance(by: .seconds(5))
@@ -98,7 +103,9 @@ struct BulkLoadTests {
     #expect(try await cache.values([1, 2], nil) { _ in [1: "one"] } == ["one", nil])
   }
 
-  @Test("If another call's load fails, this call keeps what it has loaded, then throws", arguments: Kind.allCases)
+  @Test(
+    "If another call's load fails, this call keeps what it has loaded, then throws",
+    arguments: Kind.allCases)
   func joinedFailure(kind: Kind) async throws {
     let cache = try subject(kind)
     let gate = Gate()
@@ -117,7 +124,8 @@ struct BulkLoadTests {
     #expect(try cache.peek(2) == "two")
   }
 
-  @Test("A cancelled call ends at once, and the loader with its last caller", arguments: Kind.allCases)
+  @Test(
+    "A cancelled call ends at once, and the loader with its last caller", arguments: Kind.allCases)
   func cancellation(kind: Kind) async throws {
     let cache = try subject(kind)
     let (started, ended) = (Gate(), Record<Bool>())
@@ -140,7 +148,9 @@ struct BulkLoadTests {
     _ = await other.result
   }
 
-  @Test("A loader that asks for one of its keys is circular; for others, it is not", arguments: Kind.allCases)
+  @Test(
+    "A loader that asks for one of its keys is circular; for others, it is not",
+    arguments: Kind.allCases)
   func circular(kind: Kind) async throws {
     let cache = try subject(kind)
     await #expect(throws: StoreError.circularLoad) {

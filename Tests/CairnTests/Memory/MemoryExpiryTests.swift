@@ -126,7 +126,7 @@ struct MemoryExpiryTests {
     cache.setLifetime(.seconds(1), forKey: "d")
     scene.clock.advance(by: .seconds(1))
     #expect(!cache.contains("a") && cache.contains("b"))
-    #expect(cache.trim(.expired).count == 2)
+    #expect(cache.trim(.expired).count == 1)
     #expect(!cache.setLifetime(.seconds(5), forKey: "a"))
     cache.setValue(
       3, forKey: "c", options: EntryOptions(lifetime: .seconds(5), idleLimit: .seconds(3)))
