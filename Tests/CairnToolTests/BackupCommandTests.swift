@@ -39,7 +39,7 @@ struct BackupCommandTests {
   @Test func `an earlier backup is renewed, and nothing else is written over`() throws {
     #expect(try cairn("backup", store, copy).status == 0)
     let outcome = try cairn("backup", store, copy)
-    #expect(outcome.status == 0 && outcome.lines == ["the backup has 2 entries; copied 0 B"])
+    #expect(outcome.status == 0 && outcome.lines == ["the backup has 2 entries; copied 0 bytes"])
     let other = directory("other")
     try cairn("put", other, "b", "value")
     #expect(try cairn("backup", store, other).status == 5)

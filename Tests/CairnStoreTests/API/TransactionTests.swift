@@ -277,13 +277,15 @@ struct TransactionTests {
   func increments() async throws {
     let options = EntryOptions(
       cost: 7, lifetime: .seconds(50), idleLimit: .seconds(9), metadata: [1])
-    try store.increment(forKey: "a", by: 5, options: options)
-    try store.write { batch in
-      #expect(try batch.increment(forKey: "a", by: 2) == 7)
-      #expect(try batch.increment(forKey: "a") == 8)
-      #expect(try batch.increment(forKey: "b", by: -3, options: .metadata("text")) == -3)
-      #expect(try batch.increment(forKey: "b") == -2)
+    try await store.increment(forKey: "a", by: 5, options: options)
+    let numbers = try await store.write { batch in
+      [
+        try batch.increment(forKey: "a", by: 2), try batch.increment(forKey: "a"),
+        try batch.increment(forKey: "b", by: -3, options: .metadata("text")),
+        try batch.increment(forKey: "b"),
+      ]
     }
+    #expect(numbers == [7, 8, -3, -2])
     let entry = try #require(try store.entry(forKey: "a"))
     #expect(try store.counter(forKey: "a") == 8 && store.counter(forKey: "b") == -2)
     #expect(entry.info.givenCost == 7 && entry.info.idleLimit == .seconds(9))
@@ -305,8 +307,8 @@ struct TransactionTests {
       try await group.waitForAll()
     }
     #expect(try store.counter(forKey: "a") == 208 && store.counter(forKey: "b") == -202)
-    #expect(throws: StoreError.self) {
-      try store.write { batch in
+    await #expect(throws: StoreError.self) {
+      try await store.write { batch in
         try batch.setValue("text", forKey: "c")
         try batch.increment(forKey: "c")
       }
@@ -345,10 +347,10 @@ struct TransactionTests {
         throw Wrong()
       }
     }
-    try await Store.withStore(path: path) { store in
-      #expect(try store.text("greeting") == "again")
-      #expect(try store.statistics().recovery.wasClean)
+    let (text, wasClean) = try await Store.withStore(path: path) { store in
+      (try store.text("greeting"), try store.statistics().recovery.wasClean)
     }
+    #expect(text == "again" && wasClean)
   }
 
   // MARK: Transfers

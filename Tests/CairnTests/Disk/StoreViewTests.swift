@@ -155,10 +155,15 @@ struct StoreViewTests {
     let scene = DiskScene()
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", options: EntryOptions(metadata: [7], tags: ["x", "y"]))
-    let view = cache.store.view(of: Int.self)
+    let path = cache.path
+    try cache.close()
+    let store = try Store(path: path)
+    let view = store.view(of: Int.self)
     try view.update(forKey: "a") { ($0 ?? 0) + 1 }
     #expect(try view.entry(forKey: "a")?.tags == ["x", "y"])
-    let entry = try #require(try cache.entry(forKey: "a"))
+    try store.close()
+    let again: DiskCache<String, Int> = try scene.cache()
+    let entry = try #require(try again.entry(forKey: "a"))
     #expect(entry.value == 2 && entry.tags == ["x", "y"] && entry.metadata == [7])
   }
 
