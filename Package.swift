@@ -14,6 +14,7 @@ let settings: [SwiftSetting] = [
 
 let package = Package(
   name: "Cairn",
+  platforms: [.macOS(.v26)],
   products: [
     .library(name: "Cairn", targets: ["Cairn"]),
     .library(name: "CairnStore", targets: ["CairnStore"]),
@@ -28,21 +29,25 @@ let package = Package(
   targets: [
     // What Glibc's module does not expose or Swift cannot express.
     .target(name: "CCairn"),
+    // The C library of the system, under one name.
+    .target(name: "CLibrary", swiftSettings: settings),
     // The store: bytes in, bytes out. No Foundation.
-    .target(name: "CairnStore", dependencies: ["CCairn"], swiftSettings: settings),
+    .target(name: "CairnStore", dependencies: ["CCairn", "CLibrary"], swiftSettings: settings),
     // Verification and salvage of stores, which a server need not link.
     .target(name: "CairnRepair", dependencies: ["CairnStore"], swiftSettings: settings),
     // What `import Cairn` gives: the caches, and the store with its bridges to Foundation.
-    .target(name: "Cairn", dependencies: ["CairnStore", "CCairn"], swiftSettings: settings),
+    .target(
+      name: "Cairn", dependencies: ["CairnStore", "CCairn", "CLibrary"], swiftSettings: settings),
     // How the commands write text, numbers and progress.
-    .target(name: "CommandText", dependencies: ["CairnStore"], swiftSettings: settings),
+    .target(
+      name: "CommandText", dependencies: ["CairnStore", "CLibrary"], swiftSettings: settings),
     .executableTarget(
-      name: "CairnTool", dependencies: ["Cairn", "CairnRepair", "CommandText"],
+      name: "CairnTool", dependencies: ["Cairn", "CairnRepair", "CommandText", "CLibrary"],
       swiftSettings: settings),
     .executableTarget(
       name: "CairnBench",
       dependencies: [
-        "Cairn", "CCairn", "CommandText",
+        "Cairn", "CCairn", "CommandText", "CLibrary",
         .target(name: "CLMDB", condition: .when(traits: ["Peers"])),
         .target(name: "CSQLite3", condition: .when(traits: ["Peers"])),
         .target(name: "CRocksDB", condition: .when(traits: ["Peers"])),
@@ -60,11 +65,12 @@ let package = Package(
       providers: [.apt(["librocksdb-dev"])]),
     // What the tests run as a process of its own: to kill it, to fork it, to limit it.
     .executableTarget(
-      name: "KillWriter", dependencies: ["CairnStore", "CairnRepair", "Cairn", "FuzzSupport"],
+      name: "KillWriter",
+      dependencies: ["CairnStore", "CairnRepair", "Cairn", "FuzzSupport", "CLibrary"],
       path: "Fuzz/KillWriter", swiftSettings: settings),
     // What the fuzzers share: a simulated disk, a model of the store, the shape of their commands.
     .target(
-      name: "FuzzSupport", dependencies: ["CairnStore", "CairnRepair", "Cairn"],
+      name: "FuzzSupport", dependencies: ["CairnStore", "CairnRepair", "Cairn", "CLibrary"],
       path: "Fuzz/Support", swiftSettings: settings),
     .executableTarget(
       name: "Fuzz", dependencies: ["FuzzSupport"], path: "Fuzz/Program", swiftSettings: settings),
@@ -74,28 +80,32 @@ let package = Package(
       path: "Fuzz/HistoryFuzzer", swiftSettings: settings),
     // Full disks, limits and locks that are real: mounted, set, and held by other processes.
     .executableTarget(
-      name: "RealFaultFuzzer", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair"],
+      name: "RealFaultFuzzer",
+      dependencies: ["FuzzSupport", "CairnStore", "CairnRepair", "CLibrary"],
       path: "Fuzz/RealFaultFuzzer", swiftSettings: settings),
     // A store under churn on the real disk, with kills in between.
     .executableTarget(
-      name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair"],
+      name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair", "CLibrary"],
       path: "Fuzz/ChurnRun", swiftSettings: settings),
     // Entries for libFuzzer, which Fuzz/run-libfuzzer links in; without it they replay inputs.
     .target(name: "LibFuzzerDriver", path: "Fuzz/LibFuzzerDriver"),
     .executableTarget(
-      name: "LibFuzzer", dependencies: ["FuzzSupport", "LibFuzzerDriver"], path: "Fuzz/LibFuzzer",
+      name: "LibFuzzer", dependencies: ["FuzzSupport", "LibFuzzerDriver", "CLibrary"],
+      path: "Fuzz/LibFuzzer",
       swiftSettings: settings),
     .testTarget(
       name: "CairnStoreTests",
-      dependencies: ["CairnStore", "CairnRepair", "FuzzSupport", "KillWriter"],
+      dependencies: ["CairnStore", "CairnRepair", "FuzzSupport", "KillWriter", "CLibrary"],
       exclude: ["Format/GoldenStores"], swiftSettings: settings),
     .testTarget(
       name: "CairnTests",
-      dependencies: ["Cairn", "CairnRepair", "FuzzSupport", "CairnBench", "KillWriter"],
+      dependencies: [
+        "Cairn", "CairnRepair", "FuzzSupport", "CairnBench", "KillWriter", "CLibrary",
+      ],
       exclude: ["Disk/GoldenCaches"],
       swiftSettings: settings),
     .testTarget(
-      name: "CairnBenchTests", dependencies: ["CairnBench"], swiftSettings: settings),
+      name: "CairnBenchTests", dependencies: ["CairnBench", "CLibrary"], swiftSettings: settings),
     .testTarget(
       name: "FuzzSupportTests", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair"],
       swiftSettings: settings),
@@ -106,7 +116,7 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "CairnToolTests",
-      dependencies: ["CairnTool", "CommandText", "Cairn", "FuzzSupport"],
+      dependencies: ["CairnTool", "CommandText", "Cairn", "FuzzSupport", "CLibrary"],
       swiftSettings: settings),
   ]
 )

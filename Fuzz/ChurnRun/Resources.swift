@@ -1,5 +1,5 @@
+import CLibrary
 import FuzzSupport
-import Glibc
 
 /// The resources of the process, according to the kernel.
 struct Resources {

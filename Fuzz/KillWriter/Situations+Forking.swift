@@ -1,6 +1,6 @@
+import CLibrary
 import Cairn
 import CairnStore
-import Glibc
 import Synchronization
 
 /// Situations of forked children.

@@ -1,7 +1,7 @@
+import CLibrary
 import CairnRepair
 import CairnStore
 import Dispatch
-import Glibc
 import Synchronization
 
 /// Runs no jobs. The process then has only its main thread.
@@ -44,7 +44,7 @@ enum Situations {
 
   /// Makes a store with all kinds of contents, under a umask.
   static func umask(path: String, mask: mode_t) throws {
-    _ = Glibc.umask(mask)
+    _ = CLibrary.umask(mask)
     let store = try Store(path: path, configuration: configuration())
     for number in 0..<100 {
       try store.setValue([UInt8](repeating: 1, count: 2000), forKey: "key \(number)")

@@ -1,6 +1,6 @@
+import CLibrary
 import CairnStore
 import FuzzSupport
-import Glibc
 
 /// A process with a file-size limit (`RLIMIT_FSIZE`): no signal ends it, each refusal is `noSpace`
 /// for that limit, and a process without the limit finds every acknowledged write.

@@ -1,6 +1,35 @@
 #define _GNU_SOURCE
 #include "CCairn.h"
 
+#include <pthread.h>
+#include <stdlib.h>
+
+struct start {
+  void (*body)(void *);
+  void *context;
+};
+
+static void *run(void *memory) {
+  struct start start = *(struct start *)memory;
+  free(memory);
+  start.body(start.context);
+  return NULL;
+}
+
+bool cairn_start_thread(void (*body)(void *), void *context) {
+  struct start *start = malloc(sizeof *start);
+  if (!start) return false;
+  *start = (struct start){body, context};
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, run, start) != 0) {
+    free(start);
+    return false;
+  }
+  pthread_detach(thread);
+  return true;
+}
+
+#ifndef CAIRN_DARWIN
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -31,3 +60,4 @@ int cairn_lock_bytes(int descriptor, int kind) {
   struct flock lock = {.l_type = (short)kind, .l_whence = SEEK_SET};
   return fcntl(descriptor, F_OFD_SETLK, &lock);
 }
+#endif

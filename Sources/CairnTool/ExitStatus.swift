@@ -1,6 +1,6 @@
+import CLibrary
 import Cairn
 import CommandText
-import Glibc
 
 /// The result of the command, for the shell.
 enum ExitStatus: Int32 {

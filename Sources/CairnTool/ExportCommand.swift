@@ -1,6 +1,6 @@
+import CLibrary
 import Cairn
 import CommandText
-import Glibc
 
 /// `export`: copies a store into a new tree of files.
 enum ExportCommand {

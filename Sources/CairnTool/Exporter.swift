@@ -1,6 +1,6 @@
+import CLibrary
 import Cairn
 import CommandText
-import Glibc
 
 /// Writes the values of a store as files of a new tree.
 ///

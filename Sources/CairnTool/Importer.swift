@@ -1,6 +1,6 @@
+import CLibrary
 import Cairn
 import CommandText
-import Glibc
 
 /// Walks a tree and stores its files: key = relative path, value = contents.
 ///

@@ -1,5 +1,5 @@
+import CLibrary
 import Cairn
-import Glibc
 import Synchronization
 
 /// All system calls and raw pointers of the command: `unsafe` is confined to this file.
@@ -138,7 +138,7 @@ enum SystemCalls {
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
       while count < capacity {
         let start = unsafe buffer.baseAddress.map { unsafe $0 + count }
-        let result = unsafe Glibc.read(descriptor.number, start, capacity - count)
+        let result = unsafe CLibrary.read(descriptor.number, start, capacity - count)
         if result > 0 {
           count += result
         } else if result == 0 {
@@ -160,7 +160,7 @@ enum SystemCalls {
       var written = 0
       while written < buffer.count {
         let start = unsafe buffer.baseAddress.map { unsafe $0 + written }
-        let result = unsafe Glibc.write(descriptor.number, start, buffer.count - written)
+        let result = unsafe CLibrary.write(descriptor.number, start, buffer.count - written)
         if result >= 0 {
           written += result
         } else if errno != EINTR {
@@ -174,7 +174,7 @@ enum SystemCalls {
   static func close(_ descriptor: Descriptor) throws(SystemError) {
     descriptor.disown()
     // If the call is interrupted, the descriptor is closed anyway.
-    if Glibc.close(descriptor.number) < 0, errno != EINTR {
+    if CLibrary.close(descriptor.number) < 0, errno != EINTR {
       throw SystemError(call: "close", number: errno)
     }
   }
@@ -234,7 +234,7 @@ enum SystemCalls {
   }
 
   /// Ends the process.
-  static func exit(_ status: Int32) -> Never { Glibc.exit(status) }
+  static func exit(_ status: Int32) -> Never { CLibrary.exit(status) }
 
   /// Runs one system call with a terminated copy of the path, and retries the call if a signal
   /// interrupts it.

@@ -1,5 +1,5 @@
+import CLibrary
 import FoundationEssentials
-import Glibc
 import Testing
 
 @testable import CairnBench

@@ -1,5 +1,5 @@
+import CLibrary
 import Cairn
-import Glibc
 import Testing
 
 @testable import CairnBench

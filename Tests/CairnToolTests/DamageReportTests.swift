@@ -1,5 +1,5 @@
+import CLibrary
 import FoundationEssentials
-import Glibc
 import Testing
 
 @Suite("What verify and salvage report about a damaged value")

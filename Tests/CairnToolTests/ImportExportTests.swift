@@ -1,6 +1,6 @@
+import CLibrary
 import Cairn
 import FoundationEssentials
-import Glibc
 import Testing
 
 @Suite("import and export")

@@ -1,5 +1,5 @@
+import CLibrary
 import Cairn
-import Glibc
 import Testing
 
 /// What Ctrl-C leaves, whenever it comes.

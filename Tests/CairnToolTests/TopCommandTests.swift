@@ -1,7 +1,7 @@
+import CLibrary
 import Cairn
 import Dispatch
 import FoundationEssentials
-import Glibc
 import Synchronization
 import Testing
 

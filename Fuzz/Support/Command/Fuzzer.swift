@@ -1,4 +1,4 @@
-import Glibc
+import CLibrary
 
 /// The command line that all fuzzers share.
 ///

@@ -1,5 +1,5 @@
+import CLibrary
 package import CairnStore
-import Glibc
 
 extension SystemError {
   package static let inputOutput = EIO

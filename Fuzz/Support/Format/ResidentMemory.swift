@@ -1,4 +1,4 @@
-import Glibc
+import CLibrary
 
 /// The memory of this process that is in use.
 package enum ResidentMemory {

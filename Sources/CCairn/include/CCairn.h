@@ -7,8 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifndef __GLIBC__
-#error "Cairn runs on Linux with Glibc. Docs/Porting.md lists what other systems need."
+#if defined(__APPLE__) || defined(CAIRN_DARWIN_SHIM)
+#define CAIRN_DARWIN 1
+#elif !defined(__GLIBC__)
+#error "Cairn runs on Linux with Glibc, and on macOS for development. Docs/Porting.md lists what other systems need."
 #endif
 
 /// Whether this processor has the instructions that `cairn_crc32c` uses. Set before `main`, so that
@@ -30,6 +32,10 @@ uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, siz
 /// Prefetches the cache line at an address, without waiting for it. Accepts any address, even an unreadable one.
 static inline void cairn_prefetch(const void *address) { __builtin_prefetch(address); }
 
+/// Runs `body` with `context` on a new thread, which nobody awaits. Returns false if none can be started.
+bool cairn_start_thread(void (*_Nonnull body)(void *_Nonnull context), void *_Nonnull context);
+
+#ifndef CAIRN_DARWIN
 /// fallocate(2), not glibc's posix_fallocate, which would emulate it by touching every block.
 /// Returns 0, or -1 with `errno`.
 int cairn_fallocate(int descriptor, int64_t offset, int64_t count);
@@ -48,6 +54,7 @@ int cairn_lock_bytes(int descriptor, int kind);
 
 /// renameat2(2) with RENAME_EXCHANGE (2) in one directory. Returns 0, or -1 with `errno`.
 int cairn_exchange(int directory, const char *name, const char *other);
+#endif
 
 // Pins: objects that readers without locks keep alive (epochs and hazard pointers). Pins.swift has the rules.
 

@@ -1,19 +1,11 @@
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import CLibrary
 
 /// Identifies a thread among all live threads.
 struct ThreadID: Equatable, Sendable {
   private let number: UInt
 
   static var current: ThreadID {
-    #if canImport(Musl)
-      unsafe ThreadID(number: UInt(bitPattern: pthread_self()))
-    #else
-      ThreadID(number: UInt(pthread_self()))
-    #endif
+    unsafe ThreadID(number: unsafeBitCast(pthread_self(), to: UInt.self))
   }
 
   /// A number from 0 to 15. Few live threads share a number.

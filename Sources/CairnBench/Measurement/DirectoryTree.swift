@@ -1,4 +1,4 @@
-import Glibc
+import CLibrary
 
 /// Lists, measures and removes directories with their contents. Links are not followed.
 enum DirectoryTree {

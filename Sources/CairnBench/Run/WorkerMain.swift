@@ -1,5 +1,5 @@
+import CLibrary
 import FoundationEssentials
-import Glibc
 
 /// Answers the requests to a worker process.
 protocol WorkerServing {

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import CCairn
 
 /// Starts threads. Injected, so that a test decides which threads start.
 package struct ThreadStarter: Sendable {
@@ -15,22 +11,12 @@ package struct ThreadStarter: Sendable {
 
   /// pthread_create(3).
   package static let system = ThreadStarter { body in
-    var thread = pthread_t()
     // SAFETY: the thread takes ownership of the passed reference.
     let context = unsafe Unmanaged.passRetained(Body(run: body))
-    let result = unsafe pthread_create(
-      &thread, nil,
-      { context in
-        guard let context = unsafe context else { return nil }
-        unsafe Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
-        return nil
-      }, context.toOpaque())
-    if result != 0 {
-      unsafe context.release()
-      return false
-    }
-    pthread_detach(thread)
-    return true
+    let isStarted = unsafe cairn_start_thread(
+      { unsafe Unmanaged<Body>.fromOpaque($0).takeRetainedValue().run() }, context.toOpaque())
+    if !isStarted { unsafe context.release() }
+    return isStarted
   }
 
   private final class Body: Sendable {

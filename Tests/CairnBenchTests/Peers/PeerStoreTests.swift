@@ -1,6 +1,6 @@
 #if Peers
   import Cairn
-  import Glibc
+  import CLibrary
   import Testing
 
   @testable import CairnBench

@@ -1,6 +1,6 @@
+import CLibrary
 import CairnStore
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 

@@ -1,7 +1,7 @@
+import CLibrary
 import CairnRepair
 import CairnStore
 import FuzzSupport
-import Glibc
 import KillWriter
 import Testing
 

@@ -1,6 +1,5 @@
 import Foundation
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 

@@ -1,6 +1,5 @@
 import CairnStore
 import Foundation
-import Glibc
 import Synchronization
 import Testing
 

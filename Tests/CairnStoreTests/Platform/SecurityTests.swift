@@ -1,7 +1,6 @@
 import CairnRepair
 import CairnStore
 import Foundation
-import Glibc
 import Testing
 
 @Suite("Permissions and unsafe files")

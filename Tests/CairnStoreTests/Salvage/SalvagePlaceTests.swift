@@ -2,7 +2,6 @@ import CairnRepair
 import CairnStore
 import Foundation
 import FuzzSupport
-import Glibc
 import Testing
 
 /// Where a salvage reads and writes, and what happens when that fails.

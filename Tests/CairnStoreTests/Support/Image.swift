@@ -1,6 +1,5 @@
 import CairnStore
 import Foundation
-import Glibc
 
 /// The files of a directory with their bytes: the state of a store if its process had died now, or
 /// a state that a test has made from it.

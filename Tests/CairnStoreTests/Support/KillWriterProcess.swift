@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 
 /// The program `KillWriter`, which is next to the program that runs the tests.
 ///
@@ -35,7 +34,7 @@ final class KillWriterProcess {
   init(_ arguments: [String]) throws {
     func pipe() throws -> (read: Int32, write: Int32) {
       var ends: [Int32] = [0, 0]
-      try check("pipe", unsafe Glibc.pipe(&ends))
+      try check("pipe", unsafe Foundation.pipe(&ends))
       for end in ends { try check("fcntl", fcntl(end, F_SETFD, FD_CLOEXEC)) }
       return (ends[0], ends[1])
     }
@@ -83,7 +82,7 @@ final class KillWriterProcess {
     if input >= 0 { close(input) }
   }
 
-  func kill() { _ = Glibc.kill(identifier, SIGKILL) }
+  func kill() { _ = Foundation.kill(identifier, SIGKILL) }
 
   func closeInput() {
     close(input)
@@ -104,7 +103,7 @@ final class KillWriterProcess {
     }
     var buffer = [UInt8](repeating: 0, count: 65_536)
     // SAFETY: the call writes at most the buffer's size.
-    let count = try check("read", unsafe Glibc.read(output, &buffer, buffer.count))
+    let count = try check("read", unsafe Foundation.read(output, &buffer, buffer.count))
     return Array(buffer.prefix(count))
   }
 

@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 
 /// A test's own directory, which is removed with the last reference.
 final class TemporaryDirectory: Sendable {

@@ -1,4 +1,4 @@
-import Glibc
+import CLibrary
 
 /// A test's own terminal, on which it runs the command.
 final class PseudoTerminal {

@@ -1,4 +1,4 @@
-import Glibc
+import CLibrary
 
 /// Starts a program with no environment but the given variables. Its arguments are bytes; `files`
 /// are its open files.

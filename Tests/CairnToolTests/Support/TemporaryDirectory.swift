@@ -1,4 +1,4 @@
-import Glibc
+import CLibrary
 
 /// A test's own directory, which is removed when the test ends. Names in it are bytes.
 final class TemporaryDirectory: Sendable {

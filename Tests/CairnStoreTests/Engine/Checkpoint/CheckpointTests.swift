@@ -2,7 +2,6 @@ import CairnRepair
 import CairnStore
 import Foundation
 import FuzzSupport
-import Glibc
 import Testing
 
 @Suite("Opening with a checkpoint")

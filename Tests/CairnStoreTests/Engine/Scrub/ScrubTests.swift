@@ -1,6 +1,5 @@
 import Foundation
 import FuzzSupport
-import Glibc
 import Testing
 
 @testable import CairnStore

@@ -1,7 +1,7 @@
+import CLibrary
 import CairnStore
 import Dispatch
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 

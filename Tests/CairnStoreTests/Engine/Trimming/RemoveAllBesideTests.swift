@@ -1,5 +1,5 @@
+import CLibrary
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 

@@ -1,0 +1,41 @@
+internal import CairnStore
+
+#if canImport(Darwin)
+  internal import CLibrary
+  internal import Dispatch
+
+  /// Reports of memory shortages from Darwin's kernel, which delivers them to a queue.
+  final class DispatchPressureSource: PressureSource {
+    private let last = Lock<MemoryPressure?>(nil, waits: true)
+    private let source = DispatchSource.makeMemoryPressureSource(
+      eventMask: [.warning, .critical], queue: .global())
+
+    init() {
+      source.setEventHandler { [weak self] in
+        guard let self else { return }
+        let pressure: MemoryPressure = source.data.contains(.critical) ? .critical : .moderate
+        last.withLock { $0 = max($0 ?? pressure, pressure) }
+        last.wakeAll()
+      }
+      source.resume()
+    }
+
+    deinit { source.cancel() }
+
+    func next() -> MemoryPressure? {
+      last.waitUntil { last in
+        defer { last = nil }
+        return last
+      }
+    }
+  }
+#endif
+
+/// The reports of this system.
+func systemPressureSource() -> any PressureSource {
+  #if canImport(Darwin)
+    DispatchPressureSource()
+  #else
+    SystemPressureSource()
+  #endif
+}

@@ -1,0 +1,46 @@
+#if !canImport(Darwin)
+  internal import CLibrary
+
+  // What only Linux has, or has under another name. The calls of files are in `SystemFileSystem+Linux`.
+
+  extension SystemError {
+    /// See `isOfMedium`.
+    static var numbersOfMedium: [Int32] { [EIO, EBADMSG, EUCLEAN, ENXIO, ENODATA] }
+  }
+
+  extension SystemClock {
+    static var timeOfDay: clockid_t { CLOCK_REALTIME_COARSE }
+    /// Includes sleep, and cannot be set.
+    static var sinceStart: clockid_t { CLOCK_BOOTTIME }
+    /// Accurate to the kernel's tick, and cheap to read.
+    static var ticking: clockid_t { CLOCK_MONOTONIC_COARSE }
+  }
+
+  /// Waits use the monotonic clock, because it cannot be set.
+  func makeCondition(_ condition: UnsafeMutablePointer<pthread_cond_t>) {
+    var attributes = pthread_condattr_t()
+    unsafe pthread_condattr_init(&attributes)
+    unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+    unsafe pthread_cond_init(condition, &attributes)
+    unsafe pthread_condattr_destroy(&attributes)
+  }
+
+  /// Waits on a condition that `makeCondition` made.
+  func wait(
+    _ condition: UnsafeMutablePointer<pthread_cond_t>,
+    _ mutex: UnsafeMutablePointer<pthread_mutex_t>,
+    milliseconds: Int64
+  ) {
+    var deadline = timespec()
+    unsafe clock_gettime(CLOCK_MONOTONIC, &deadline)
+    let nanoseconds = Int64(deadline.tv_nsec) + milliseconds % 1000 * 1_000_000
+    let seconds = min(milliseconds / 1000, 1 << 32)
+    deadline.tv_sec += Int(seconds + nanoseconds / 1_000_000_000)
+    deadline.tv_nsec = Int(nanoseconds % 1_000_000_000)
+    _ = unsafe pthread_cond_timedwait(condition, mutex, &deadline)
+  }
+
+  func adviseHugePages(_ address: UnsafeMutableRawPointer, byteCount: Int) {
+    unsafe madvise(address, byteCount, MADV_HUGEPAGE)
+  }
+#endif
