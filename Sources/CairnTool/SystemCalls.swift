@@ -10,10 +10,6 @@ enum SystemCalls {
   /// The longest name of a file, in bytes.
   static let nameByteLimit = 255
 
-  /// `O_PATH`, which Glibc's module does not expose; its value is the same on every Linux that
-  /// Swift supports.
-  private static let pathOnly: Int32 = 0o10_000_000
-
   /// How a file is opened.
   enum Opening {
     /// A regular file in a tree, opened for reading. A pipe does not block; a link is refused.
@@ -33,7 +29,7 @@ enum SystemCalls {
       case .newFile: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
       case .directory: O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
       case .directoryThroughLinks: O_RDONLY | O_DIRECTORY | O_CLOEXEC
-      case .place: SystemCalls.pathOnly | O_DIRECTORY | O_CLOEXEC
+      case .place: O_PATH | O_DIRECTORY | O_CLOEXEC
       }
     }
   }
@@ -181,12 +177,8 @@ enum SystemCalls {
 
   /// How many descriptors the process may have.
   static func descriptorLimit() -> Int {
-    var limit = rlimit()
-    // SAFETY: the structure outlives the call. The constant's type differs between platforms.
-    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
-      return 256
-    }
-    return Int(clamping: limit.rlim_cur)
+    let limit = sysconf(Int32(_SC_OPEN_MAX))
+    return limit < 0 ? 256 : limit
   }
 
   /// The signal that has asked the process to end since `watchInterruptions`, or 0.

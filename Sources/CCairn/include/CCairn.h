@@ -33,7 +33,7 @@ uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, siz
 static inline void cairn_prefetch(const void *address) { __builtin_prefetch(address); }
 
 /// Runs `body` with `context` on a new thread, which nobody awaits. Returns false if none can be started.
-bool cairn_start_thread(void (*_Nonnull body)(void *_Nonnull context), void *_Nonnull context);
+bool cairn_start_thread(void (*body)(void *context), void *context);
 
 #ifndef CAIRN_DARWIN
 /// fallocate(2), not glibc's posix_fallocate, which would emulate it by touching every block.

@@ -7,20 +7,21 @@ internal import CairnStore
   /// Reports of memory shortages from Darwin's kernel, which delivers them to a queue.
   final class DispatchPressureSource: PressureSource {
     private let last = Lock<MemoryPressure?>(nil, waits: true)
-    private let source = DispatchSource.makeMemoryPressureSource(
+    // SAFETY: used only in `init` and `deinit`, and by the handler that it runs.
+    nonisolated(unsafe) private let source = DispatchSource.makeMemoryPressureSource(
       eventMask: [.warning, .critical], queue: .global())
 
     init() {
-      source.setEventHandler { [weak self] in
+      unsafe source.setEventHandler { [weak self] in
         guard let self else { return }
-        let pressure: MemoryPressure = source.data.contains(.critical) ? .critical : .moderate
+        let pressure: MemoryPressure = unsafe source.data.contains(.critical) ? .critical : .moderate
         last.withLock { $0 = max($0 ?? pressure, pressure) }
         last.wakeAll()
       }
-      source.resume()
+      unsafe source.resume()
     }
 
-    deinit { source.cancel() }
+    deinit { unsafe source.cancel() }
 
     func next() -> MemoryPressure? {
       last.waitUntil { last in

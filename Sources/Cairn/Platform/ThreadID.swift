@@ -5,7 +5,8 @@ struct ThreadID: Equatable, Sendable {
   private let number: UInt
 
   static var current: ThreadID {
-    unsafe ThreadID(number: unsafeBitCast(pthread_self(), to: UInt.self))
+    // A pointer or a number.
+    unsafe ThreadID(number: withUnsafeBytes(of: pthread_self()) { unsafe $0.load(as: UInt.self) })
   }
 
   /// A number from 0 to 15. Few live threads share a number.

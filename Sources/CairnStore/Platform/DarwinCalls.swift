@@ -13,6 +13,8 @@
     static var ticking: clockid_t { CLOCK_MONOTONIC_RAW_APPROX }
   }
 
+  var mutexByteCount: Int { MemoryLayout<pthread_mutex_t>.size }
+
   func makeCondition(_ condition: UnsafeMutablePointer<pthread_cond_t>) {
     unsafe pthread_cond_init(condition, nil)
   }

@@ -16,6 +16,9 @@
     static var ticking: clockid_t { CLOCK_MONOTONIC_COARSE }
   }
 
+  @inline(__always)
+  var mutexByteCount: Int { unsafe MemoryLayout<pthread_mutex_t>.size }
+
   /// Waits use the monotonic clock, because it cannot be set.
   func makeCondition(_ condition: UnsafeMutablePointer<pthread_cond_t>) {
     var attributes = pthread_condattr_t()

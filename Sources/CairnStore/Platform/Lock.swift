@@ -153,7 +153,7 @@ package struct LockMemory<State: ~Copyable> {
   fileprivate static var byteCount: Int { stateOffset + MemoryLayout<State>.size }
   private static var stateOffset: Int {
     let alignment = MemoryLayout<State>.alignment
-    return unsafe (MemoryLayout<pthread_mutex_t>.size + alignment - 1) / alignment * alignment
+    return (mutexByteCount + alignment - 1) / alignment * alignment
   }
 
   /// The lock in this memory.

@@ -14,7 +14,11 @@ package struct ThreadStarter: Sendable {
     // SAFETY: the thread takes ownership of the passed reference.
     let context = unsafe Unmanaged.passRetained(Body(run: body))
     let isStarted = unsafe cairn_start_thread(
-      { unsafe Unmanaged<Body>.fromOpaque($0).takeRetainedValue().run() }, context.toOpaque())
+      { context in
+        if let context = unsafe context {
+          unsafe Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
+        }
+      }, context.toOpaque())
     if !isStarted { unsafe context.release() }
     return isStarted
   }
