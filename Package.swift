@@ -30,24 +30,27 @@ let package = Package(
     // What Glibc's module does not expose or Swift cannot express.
     .target(name: "CCairn"),
     // The C library of the system, under one name.
-    .target(name: "CLibrary", swiftSettings: settings),
+    .target(name: "CairnLibC", swiftSettings: settings),
+    // The part of Foundation that the caches need.
+    .target(name: "CairnEssentials", swiftSettings: settings),
     // The store: bytes in, bytes out. No Foundation.
-    .target(name: "CairnStore", dependencies: ["CCairn", "CLibrary"], swiftSettings: settings),
+    .target(name: "CairnStore", dependencies: ["CCairn", "CairnLibC"], swiftSettings: settings),
     // Verification and salvage of stores, which a server need not link.
     .target(name: "CairnRepair", dependencies: ["CairnStore"], swiftSettings: settings),
     // What `import Cairn` gives: the caches, and the store with its bridges to Foundation.
     .target(
-      name: "Cairn", dependencies: ["CairnStore", "CCairn", "CLibrary"], swiftSettings: settings),
+      name: "Cairn", dependencies: ["CairnStore", "CCairn", "CairnLibC", "CairnEssentials"],
+      swiftSettings: settings),
     // How the commands write text, numbers and progress.
     .target(
-      name: "CommandText", dependencies: ["CairnStore", "CLibrary"], swiftSettings: settings),
+      name: "CommandText", dependencies: ["CairnStore", "CairnLibC"], swiftSettings: settings),
     .executableTarget(
-      name: "CairnTool", dependencies: ["Cairn", "CairnRepair", "CommandText", "CLibrary"],
+      name: "CairnTool", dependencies: ["Cairn", "CairnRepair", "CommandText", "CairnLibC"],
       swiftSettings: settings),
     .executableTarget(
       name: "CairnBench",
       dependencies: [
-        "Cairn", "CCairn", "CommandText", "CLibrary",
+        "Cairn", "CCairn", "CommandText", "CairnLibC",
         .target(name: "CLMDB", condition: .when(traits: ["Peers"])),
         .target(name: "CSQLite3", condition: .when(traits: ["Peers"])),
         .target(name: "CRocksDB", condition: .when(traits: ["Peers"])),
@@ -66,11 +69,12 @@ let package = Package(
     // What the tests run as a process of its own: to kill it, to fork it, to limit it.
     .executableTarget(
       name: "KillWriter",
-      dependencies: ["CairnStore", "CairnRepair", "Cairn", "FuzzSupport", "CLibrary"],
+      dependencies: ["CairnStore", "CairnRepair", "Cairn", "FuzzSupport", "CairnLibC"],
       path: "Fuzz/KillWriter", swiftSettings: settings),
     // What the fuzzers share: a simulated disk, a model of the store, the shape of their commands.
     .target(
-      name: "FuzzSupport", dependencies: ["CairnStore", "CairnRepair", "Cairn", "CLibrary"],
+      name: "FuzzSupport",
+      dependencies: ["CairnStore", "CairnRepair", "Cairn", "CairnLibC", "CairnEssentials"],
       path: "Fuzz/Support", swiftSettings: settings),
     .executableTarget(
       name: "Fuzz", dependencies: ["FuzzSupport"], path: "Fuzz/Program", swiftSettings: settings),
@@ -81,31 +85,34 @@ let package = Package(
     // Full disks, limits and locks that are real: mounted, set, and held by other processes.
     .executableTarget(
       name: "RealFaultFuzzer",
-      dependencies: ["FuzzSupport", "CairnStore", "CairnRepair", "CLibrary"],
+      dependencies: ["FuzzSupport", "CairnStore", "CairnRepair", "CairnLibC"],
       path: "Fuzz/RealFaultFuzzer", swiftSettings: settings),
     // A store under churn on the real disk, with kills in between.
     .executableTarget(
-      name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair", "CLibrary"],
+      name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair", "CairnLibC"],
       path: "Fuzz/ChurnRun", swiftSettings: settings),
     // Entries for libFuzzer, which Fuzz/run-libfuzzer links in; without it they replay inputs.
     .target(name: "LibFuzzerDriver", path: "Fuzz/LibFuzzerDriver"),
     .executableTarget(
-      name: "LibFuzzer", dependencies: ["FuzzSupport", "LibFuzzerDriver", "CLibrary"],
+      name: "LibFuzzer", dependencies: ["FuzzSupport", "LibFuzzerDriver", "CairnLibC"],
       path: "Fuzz/LibFuzzer",
       swiftSettings: settings),
     .testTarget(
       name: "CairnStoreTests",
-      dependencies: ["CairnStore", "CairnRepair", "FuzzSupport", "KillWriter", "CLibrary"],
+      dependencies: [
+        "CairnStore", "CairnRepair", "FuzzSupport", "KillWriter", "CairnLibC", "CairnEssentials",
+      ],
       exclude: ["Format/GoldenStores"], swiftSettings: settings),
     .testTarget(
       name: "CairnTests",
       dependencies: [
-        "Cairn", "CairnRepair", "FuzzSupport", "CairnBench", "KillWriter", "CLibrary",
+        "Cairn", "CairnRepair", "FuzzSupport", "KillWriter", "CairnLibC", "CairnEssentials",
       ],
       exclude: ["Disk/GoldenCaches"],
       swiftSettings: settings),
     .testTarget(
-      name: "CairnBenchTests", dependencies: ["CairnBench", "CLibrary"], swiftSettings: settings),
+      name: "CairnBenchTests", dependencies: ["CairnBench", "CairnLibC", "CairnEssentials"],
+      swiftSettings: settings),
     .testTarget(
       name: "FuzzSupportTests", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair"],
       swiftSettings: settings),
@@ -116,7 +123,20 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "CairnToolTests",
-      dependencies: ["CairnTool", "CommandText", "Cairn", "FuzzSupport", "CLibrary"],
+      dependencies: [
+        "CairnTool", "CommandText", "Cairn", "FuzzSupport", "CairnLibC", "CairnEssentials",
+      ],
       swiftSettings: settings),
   ]
 )
+
+// The benchmark reads /proc: macOS has no such program, nor has Linux over the shim of Darwin's calls (`.ci/darwin-shim`).
+#if os(Linux)
+  let hasBenchmark = Context.environment["CAIRN_DARWIN_SHIM"] == nil
+#else
+  let hasBenchmark = false
+#endif
+if !hasBenchmark {
+  package.products.removeAll { $0.name == "cairn-bench" }
+  package.targets.removeAll { ["CairnBench", "CairnBenchTests"].contains($0.name) }
+}

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import FuzzSupport
 
 /// The progress of the run, in a file next to the store. It survives the process that writes it.

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import CairnStore
 import FuzzSupport
 
@@ -87,7 +87,7 @@ extension GoldenStore {
     require(file >= 0, "open")
     defer { close(file) }
     let count = unsafe bytes.withUnsafeBytes {
-      unsafe CLibrary.write(file, $0.baseAddress, $0.count)
+      unsafe CairnLibC.write(file, $0.baseAddress, $0.count)
     }
     require(count == bytes.count, "write")
   }

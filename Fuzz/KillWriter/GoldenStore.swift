@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import CairnStore
 
 /// The stores that every later version must open: one that was closed, and others whose process

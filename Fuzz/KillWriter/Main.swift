@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import CairnStore
 
 /// The tests run this program as a separate process. It writes until it is killed, or creates a

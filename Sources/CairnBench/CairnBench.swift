@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import CommandText
 
 /// `cairn-bench`: Cairn and its peers under the same workloads.

@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 import CommandText
 
 /// The result of the command, for the shell.

@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 import CommandText
 
 /// `export`: copies a store into a new tree of files.

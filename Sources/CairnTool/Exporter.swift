@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 import CommandText
 
 /// Writes the values of a store as files of a new tree.

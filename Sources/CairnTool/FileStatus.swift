@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 
 /// The kind of a file, as far as an import needs it.
 enum FileKind {

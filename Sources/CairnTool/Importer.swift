@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 import CommandText
 
 /// Walks a tree and stores its files: key = relative path, value = contents.

@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 import Synchronization
 
 /// All system calls and raw pointers of the command: `unsafe` is confined to this file.
@@ -134,7 +134,7 @@ enum SystemCalls {
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
       while count < capacity {
         let start = unsafe buffer.baseAddress.map { unsafe $0 + count }
-        let result = unsafe CLibrary.read(descriptor.number, start, capacity - count)
+        let result = unsafe CairnLibC.read(descriptor.number, start, capacity - count)
         if result > 0 {
           count += result
         } else if result == 0 {
@@ -156,7 +156,7 @@ enum SystemCalls {
       var written = 0
       while written < buffer.count {
         let start = unsafe buffer.baseAddress.map { unsafe $0 + written }
-        let result = unsafe CLibrary.write(descriptor.number, start, buffer.count - written)
+        let result = unsafe CairnLibC.write(descriptor.number, start, buffer.count - written)
         if result >= 0 {
           written += result
         } else if errno != EINTR {
@@ -170,7 +170,7 @@ enum SystemCalls {
   static func close(_ descriptor: Descriptor) throws(SystemError) {
     descriptor.disown()
     // If the call is interrupted, the descriptor is closed anyway.
-    if CLibrary.close(descriptor.number) < 0, errno != EINTR {
+    if CairnLibC.close(descriptor.number) < 0, errno != EINTR {
       throw SystemError(call: "close", number: errno)
     }
   }
@@ -193,17 +193,14 @@ enum SystemCalls {
     // Initialise the variable before a handler may use it.
     interruptingSignal.store(0, ordering: .relaxed)
     for number in [SIGINT, SIGTERM, SIGHUP] {
-      // SAFETY: both structures outlive the calls; the handler only stores a number.
-      var action = sigaction()
-      unsafe sigaction(number, nil, &action)
-      let present = unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
-      // `SIG_IGN`, which Glibc's module does not expose.
-      if present == 1 { continue }
-      unsafe action.__sigaction_handler.sa_handler = { number in
+      let earlier = signal(number) { number in
         SystemCalls.interruptingSignal.store(number, ordering: .relaxed)
+        signal(number, SIG_DFL)
       }
-      action.sa_flags = SA_RESTART | Int32(bitPattern: UInt32(SA_RESETHAND))
-      unsafe sigaction(number, &action, nil)
+      // SAFETY: compares an address.
+      let isIgnored =
+        unsafe unsafeBitCast(earlier, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+      if isIgnored { signal(number, SIG_IGN) }
     }
   }
 
@@ -226,7 +223,7 @@ enum SystemCalls {
   }
 
   /// Ends the process.
-  static func exit(_ status: Int32) -> Never { CLibrary.exit(status) }
+  static func exit(_ status: Int32) -> Never { CairnLibC.exit(status) }
 
   /// Runs one system call with a terminated copy of the path, and retries the call if a signal
   /// interrupts it.

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 
 /// The terminal behind standard output or standard error, if there is one.
 package enum Terminal {
@@ -70,7 +70,7 @@ package struct ProgressLine {
     var text = text
     // SAFETY: the call reads within the buffer, which lives until the closure returns.
     text.withUTF8 { bytes in
-      unsafe _ = CLibrary.write(STDERR_FILENO, bytes.baseAddress, bytes.count)
+      unsafe _ = CairnLibC.write(STDERR_FILENO, bytes.baseAddress, bytes.count)
     }
   }
 }

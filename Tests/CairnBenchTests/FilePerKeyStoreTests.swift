@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 import Testing
 
 @testable import CairnBench

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import Testing
 
 private func isInstalled(_ program: String) -> Bool { unsafe access(program, X_OK) == 0 }

@@ -1,5 +1,5 @@
-import CLibrary
-import FoundationEssentials
+import CairnEssentials
+import CairnLibC
 import Testing
 
 @Suite("What verify and salvage report about a damaged value")

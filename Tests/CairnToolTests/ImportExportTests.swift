@@ -1,6 +1,6 @@
-import CLibrary
 import Cairn
-import FoundationEssentials
+import CairnEssentials
+import CairnLibC
 import Testing
 
 @Suite("import and export")

@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 import Testing
 
 /// What Ctrl-C leaves, whenever it comes.

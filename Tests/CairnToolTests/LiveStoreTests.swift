@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 import Testing
 
 @Suite("A store that another process has open")

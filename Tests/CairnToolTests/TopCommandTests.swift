@@ -1,7 +1,7 @@
-import CLibrary
 import Cairn
+import CairnEssentials
+import CairnLibC
 import Dispatch
-import FoundationEssentials
 import Synchronization
 import Testing
 

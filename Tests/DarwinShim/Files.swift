@@ -6,6 +6,7 @@ public typealias dev_t = Int32
 public typealias ino_t = UInt64
 public typealias nlink_t = UInt16
 public typealias uid_t = UInt32
+public typealias gid_t = UInt32
 public typealias pid_t = Int32
 public typealias ssize_t = Int
 
@@ -44,7 +45,7 @@ private let openFlags: [(darwin: Int32, linux: Int32)] = [
 ]
 
 /// Linux's flags; traps if there are others.
-private func linuxFlags(_ flags: Int32) -> Int32 {
+func linuxFlags(_ flags: Int32) -> Int32 {
   var rest = flags
   var result: Int32 = 0
   for (darwin, linux) in openFlags where flags & darwin != 0 {
@@ -337,7 +338,9 @@ private func stream(_ directory: UnsafeMutablePointer<DIR>!) -> OpaquePointer {
 }
 
 /// The memory behind the name is filled, so that a name that is read too far is wrong.
-public func readdir(_ directory: UnsafeMutablePointer<DIR>!) -> UnsafeMutablePointer<CDarwin.dirent>! {
+public func readdir(_ directory: UnsafeMutablePointer<DIR>!) -> UnsafeMutablePointer<
+  CDarwin.dirent
+>! {
   guard let found = Glibc.readdir(stream(directory)) else { return nil }
   let place = UnsafeMutableRawPointer(directory).advanced(
     by: MemoryLayout<DIR>.offset(of: \.entry)!)
@@ -415,6 +418,8 @@ public let LOCK_EX: Int32 = 2
 public let LOCK_NB: Int32 = 4
 public let LOCK_UN: Int32 = 8
 public let F_OK: Int32 = 0
+public let X_OK: Int32 = 1
+public let W_OK: Int32 = 2
 public let R_OK: Int32 = 4
 public let STDIN_FILENO: Int32 = 0
 public let STDOUT_FILENO: Int32 = 1

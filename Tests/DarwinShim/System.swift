@@ -14,6 +14,7 @@ public let CLOCK_MONOTONIC_RAW = clockid_t(4)
 public let CLOCK_MONOTONIC_RAW_APPROX = clockid_t(5)
 public let CLOCK_MONOTONIC = clockid_t(6)
 public let CLOCK_UPTIME_RAW = clockid_t(8)
+public let CLOCK_THREAD_CPUTIME_ID = clockid_t(16)
 
 @discardableResult
 public func clock_gettime(
@@ -23,6 +24,7 @@ public func clock_gettime(
   let own =
     switch clock {
     case CLOCK_REALTIME: Glibc.CLOCK_REALTIME
+    case CLOCK_THREAD_CPUTIME_ID: Glibc.CLOCK_THREAD_CPUTIME_ID
     case CLOCK_UPTIME_RAW: Glibc.CLOCK_MONOTONIC
     // Darwin's go on while the machine sleeps.
     case CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW: Glibc.CLOCK_BOOTTIME
@@ -80,6 +82,7 @@ public let _SC_PAGESIZE = Int32(Glibc._SC_PAGESIZE)
 
 // MARK: Limits
 
+public typealias rlim_t = UInt64
 public let RUSAGE_SELF: Int32 = 0
 
 /// `ru_maxrss` is in bytes.
@@ -141,6 +144,7 @@ public let SIGTRAP: Int32 = 5
 public let SIGABRT: Int32 = 6
 public let SIGFPE: Int32 = 8
 public let SIGSEGV: Int32 = 11
+public let RTLD_NOW: Int32 = 2
 public let SIGHUP: Int32 = 1
 public let SIGINT: Int32 = 2
 public let SIGKILL: Int32 = 9
@@ -149,8 +153,6 @@ public let SIGALRM: Int32 = 14
 public let SIGTERM: Int32 = 15
 public let SIGBUS = Glibc.SIGBUS
 public let SIGXFSZ = Glibc.SIGXFSZ
-public let SA_RESTART: Int32 = 2
-public let SA_RESETHAND: Int32 = 4
 public let POLLIN = Int32(Glibc.POLLIN)
 public let POLLPRI = Int32(Glibc.POLLPRI)
 public let POLLERR = Int32(Glibc.POLLERR)

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 
 /// The command line that all fuzzers share.
 ///

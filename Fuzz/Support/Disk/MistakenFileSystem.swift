@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 package import CairnStore
 
 /// A mistake in the calls that make things durable: a call that is omitted, repeated or made in

@@ -1,7 +1,7 @@
 // Filesystems in memory, which only Linux can mount. A Mac counts as a machine where nothing may be mounted.
 
 #if os(Linux)
-  // Not `CLibrary`: the mounts work below the shim of Darwin too.
+  // Not `CairnLibC`: the mounts work below the shim of Darwin too.
   import Glibc
 
   func mountMemory(at path: String, byteCount: Int) -> Bool {

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 
 /// A filesystem of a few megabytes. Only root may mount one, and not on every machine.
 package final class TinyDisk: Sendable {

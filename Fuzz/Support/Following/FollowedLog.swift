@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import Synchronization
 
 /// Words in a file that several processes map. They survive each process.

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 package import CairnStore
 import Synchronization
 

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 
 /// The memory of this process that is in use.
 package enum ResidentMemory {

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import Synchronization
 
 /// The threads' record of what they do, in a mapped file, so that it survives the process.

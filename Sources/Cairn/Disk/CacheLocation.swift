@@ -1,5 +1,5 @@
+internal import CairnEssentials
 internal import CairnStore
-internal import FoundationEssentials
 
 /// The directory of a named cache.
 package enum CacheLocation {

@@ -1,5 +1,5 @@
+public import CairnEssentials
 internal import CairnStore
-public import FoundationEssentials
 
 /// Encodes and decodes keys.
 ///

@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 internal import CairnStore
 
 /// State that can be reached only under its lock, like the store's `Lock`.

@@ -1,7 +1,7 @@
 internal import CairnStore
 
 #if canImport(Darwin)
-  internal import CLibrary
+  internal import CairnLibC
   internal import Dispatch
 
   /// Reports of memory shortages from Darwin's kernel, which delivers them to a queue.
@@ -14,7 +14,8 @@ internal import CairnStore
     init() {
       unsafe source.setEventHandler { [weak self] in
         guard let self else { return }
-        let pressure: MemoryPressure = unsafe source.data.contains(.critical) ? .critical : .moderate
+        let pressure: MemoryPressure =
+          unsafe source.data.contains(.critical) ? .critical : .moderate
         last.withLock { $0 = max($0 ?? pressure, pressure) }
         last.wakeAll()
       }

@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 
 /// Nanoseconds since the machine started, excluding sleep. Never zero, and never goes back.
 func elapsedNanoseconds() -> UInt64 {

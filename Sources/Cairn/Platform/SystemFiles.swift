@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 internal import Synchronization
 
 /// The kernel's small text files that describe the system, below a root: `/`, or a directory in a

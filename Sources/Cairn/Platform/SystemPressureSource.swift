@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 internal import CairnStore
 internal import Synchronization
 

@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 
 /// Identifies a thread among all live threads.
 struct ThreadID: Equatable, Sendable {

@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 
 /// The value for each key, and the check of values read back.
 ///

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 
 /// Lists, measures and removes directories with their contents. Links are not followed.
 enum DirectoryTree {

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 
 /// The resident memory of this process, including mapped pages of files.
 enum ProcessMemory {

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 
 /// The machine of the measurements.
 struct Machine: Codable, Sendable {

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import CommandText
 
 /// Runs a plan, with a worker process for each store of a section. In each round of each row, the

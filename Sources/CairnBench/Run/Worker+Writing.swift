@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 
 /// The rows that write: into the main store, or into a separate one.
 extension Worker {

@@ -1,5 +1,5 @@
-import CLibrary
 import Cairn
+import CairnLibC
 import FoundationEssentials
 
 /// The side of the benchmark that has a store: one process for one store and one value size, so

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import FoundationEssentials
 
 /// Answers the requests to a worker process.

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import FoundationEssentials
 
 /// The parameters of a worker, passed as JSON in the only argument after `--worker`.
@@ -92,7 +92,7 @@ struct LineChannel {
       // SAFETY: `write` reads the rest of the bytes.
       let count = unsafe bytes.withUnsafeBytes {
         let rest = unsafe UnsafeRawBufferPointer(rebasing: $0[written...])
-        return unsafe CLibrary.write(descriptor, rest.baseAddress, rest.count)
+        return unsafe CairnLibC.write(descriptor, rest.baseAddress, rest.count)
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { throw BenchFailure.lastSystemError("write", path) }

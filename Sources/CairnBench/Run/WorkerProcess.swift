@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import FoundationEssentials
 
 /// A worker from the coordinator's side: a child process running the same program, connected by two
@@ -39,7 +39,7 @@ final class WorkerProcess {
   /// Ends the worker with SIGKILL. The store's files stay as they are.
   func kill() {
     guard process > 0 else { return }
-    CLibrary.kill(process, SIGKILL)
+    CairnLibC.kill(process, SIGKILL)
     _ = end()
   }
 

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 
 /// Runs a program to its end in another process.
 enum ChildRun {

@@ -1,5 +1,5 @@
 #if canImport(Darwin)
-  internal import CLibrary
+  internal import CairnLibC
 
   /// The files whose flock(2) stands for the lock of `FileSystem.lockBytes`. On Darwin, locks of fcntl(2)
   /// and flock(2) exclude each other.

@@ -1,5 +1,5 @@
 #if canImport(Darwin)
-  internal import CLibrary
+  internal import CairnLibC
 
   // What Darwin has instead of the calls in `LinuxCalls`.
 

@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 
 extension DiagnosticLog {
   /// Calls the handler with no lock held. Makes the text only if the handler takes the level.

@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 internal import Synchronization
 
 /// The forks of this process. The locks of the process are held across each fork, so no child

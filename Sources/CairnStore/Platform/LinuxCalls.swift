@@ -1,5 +1,5 @@
 #if !canImport(Darwin)
-  internal import CLibrary
+  internal import CairnLibC
 
   // What only Linux has, or has under another name. The calls of files are in `SystemFileSystem+Linux`.
 

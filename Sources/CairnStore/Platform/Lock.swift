@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 
 /// State that is accessible only under its lock.
 ///

@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 
 // Raw memory, and access to unaligned little-endian integers in it.
 

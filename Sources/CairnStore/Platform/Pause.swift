@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 
 /// Pauses this thread for about this long, so that other threads get the processor and the disk.
 package func pause(for duration: Duration) {

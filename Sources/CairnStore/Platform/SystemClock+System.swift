@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 
 extension SystemClock: WallClock {
   /// The time of day, from the system's real-time clock.

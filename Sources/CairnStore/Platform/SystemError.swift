@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 
 /// A failed system call, before its path is known.
 package struct SystemError: Error, Sendable, Hashable {

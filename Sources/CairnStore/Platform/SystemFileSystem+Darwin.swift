@@ -1,5 +1,5 @@
 #if canImport(Darwin)
-  internal import CLibrary
+  internal import CairnLibC
 
   /// What Darwin has instead of the calls in `SystemFileSystem+Linux`. For development: plain calls, no fast ones.
   extension SystemFileSystem {
@@ -32,7 +32,7 @@
 
     package func close(_ descriptor: Int32) {
       ByteLocks.forget(descriptor)
-      _ = CLibrary.close(descriptor)
+      _ = CairnLibC.close(descriptor)
     }
 
     package func lockBytes(_ descriptor: Int32, exclusively: Bool?) throws(SystemError) -> Bool {
@@ -111,12 +111,6 @@
         unsafe sysctlbyname("kern.bootsessionuuid", &text, &count, nil, 0)
       }
       return Self.bytes(ofDigits: text.prefix(count))
-    }
-
-    package func fileSizeLimit() -> Int {
-      var limit = rlimit()
-      guard unsafe getrlimit(RLIMIT_FSIZE, &limit) == 0 else { return .max }
-      return Int(clamping: limit.rlim_cur)
     }
   }
 #endif

@@ -1,6 +1,6 @@
 #if !canImport(Darwin)
   internal import CCairn
-  internal import CLibrary
+  internal import CairnLibC
 
   /// The calls that only Linux has, or has under another name.
   extension SystemFileSystem {
@@ -26,7 +26,7 @@
 
     package func close(_ descriptor: Int32) {
       // Never retried: Linux has freed the descriptor even if close reports EINTR.
-      _ = CLibrary.close(descriptor)
+      _ = CairnLibC.close(descriptor)
     }
 
     package func lockBytes(_ descriptor: Int32, exclusively: Bool?) throws(SystemError) -> Bool {
@@ -137,26 +137,18 @@
 
     package func bootIdentifier() throws(SystemError) -> [UInt8] {
       let descriptor = try systemCall("open") {
-        unsafe CLibrary.open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+        unsafe CairnLibC.open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
       }
       defer { close(descriptor) }
       var text = [UInt8](repeating: 0, count: 64)
       let count = try text.withMutableSpan { (span) throws(SystemError) in
         try unsafe span.withUnsafeMutableBytes { (buffer) throws(SystemError) in
           try systemCall("read") {
-            unsafe CLibrary.read(descriptor, buffer.baseAddress, buffer.count)
+            unsafe CairnLibC.read(descriptor, buffer.baseAddress, buffer.count)
           }
         }
       }
       return Self.bytes(ofDigits: text.prefix(count))
-    }
-
-    package func fileSizeLimit() -> Int {
-      var limit = rlimit()
-      guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0 else {
-        return .max
-      }
-      return Int(clamping: limit.rlim_cur)
     }
   }
 #endif

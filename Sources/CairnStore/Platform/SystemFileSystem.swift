@@ -1,4 +1,4 @@
-internal import CLibrary
+internal import CairnLibC
 
 /// The `FileSystem` that calls the kernel.
 package final class SystemFileSystem: FileSystem {
@@ -21,7 +21,7 @@ package final class SystemFileSystem: FileSystem {
 
   package func openDirectory(path: String) throws(SystemError) -> Int32 {
     try aboveStandardStreams(
-      try systemCall("open") { unsafe CLibrary.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+      try systemCall("open") { unsafe CairnLibC.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
   }
 
   package func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32 {
@@ -39,7 +39,7 @@ package final class SystemFileSystem: FileSystem {
     // terminated and stays valid until the next readdir.
     guard let stream = unsafe fdopendir(descriptor) else {
       let number = errno
-      _ = CLibrary.close(descriptor)
+      _ = CairnLibC.close(descriptor)
       throw SystemError(call: "fdopendir", errorNumber: number)
     }
     defer { unsafe closedir(stream) }
@@ -205,6 +205,12 @@ package final class SystemFileSystem: FileSystem {
     // The standard library's generator is the kernel's.
     var generator = SystemRandomNumberGenerator()
     return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+  }
+
+  package func fileSizeLimit() -> Int {
+    var limit = rlimit()
+    guard unsafe getrlimit(resourceNumber(RLIMIT_FSIZE), &limit) == 0 else { return .max }
+    return Int(clamping: limit.rlim_cur)
   }
 
   package func userIdentifier() -> UInt32 { geteuid() }

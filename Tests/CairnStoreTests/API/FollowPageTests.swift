@@ -1,5 +1,6 @@
+import CairnEssentials
+import CairnLibC
 import CairnStore
-import Foundation
 import FuzzSupport
 import Testing
 

@@ -1,4 +1,5 @@
-import Foundation
+import CairnEssentials
+import CairnLibC
 import FuzzSupport
 import Synchronization
 import Testing

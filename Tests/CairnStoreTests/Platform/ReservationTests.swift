@@ -1,5 +1,6 @@
+import CairnEssentials
+import CairnLibC
 import CairnStore
-import Foundation
 import Synchronization
 import Testing
 

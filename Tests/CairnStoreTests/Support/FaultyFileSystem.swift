@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import CairnStore
 import Synchronization
 

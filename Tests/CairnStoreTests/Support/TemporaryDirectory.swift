@@ -1,4 +1,5 @@
-import Foundation
+import CairnEssentials
+import CairnLibC
 
 /// A test's own directory, which is removed with the last reference.
 final class TemporaryDirectory: Sendable {

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 
 /// A test's own terminal, on which it runs the command.
 final class PseudoTerminal {

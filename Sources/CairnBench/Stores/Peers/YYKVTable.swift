@@ -1,6 +1,6 @@
 #if Peers
   import Cairn
-  import CLibrary
+  import CairnLibC
 
   /// The table of a `YYKVStore`: a row for each key.
   final class YYKVTable {

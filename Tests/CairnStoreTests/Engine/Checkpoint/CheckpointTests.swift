@@ -1,6 +1,7 @@
+import CairnEssentials
+import CairnLibC
 import CairnRepair
 import CairnStore
-import Foundation
 import FuzzSupport
 import Testing
 

@@ -1,4 +1,4 @@
-import CLibrary
+import CairnLibC
 import CairnRepair
 import CairnStore
 import FuzzSupport

@@ -11,24 +11,20 @@
     public var st_mtim: timespec { st_mtimespec }
   }
 
-  extension sigaction {
-    public var __sigaction_handler: __sigaction_u {
-      get { unsafe __sigaction_u }
-      set { unsafe __sigaction_u = newValue }
-    }
-  }
-
-  extension __sigaction_u {
-    public var sa_handler: (@convention(c) (Int32) -> Void)? {
-      get { unsafe __sa_handler }
-      set { unsafe __sa_handler = newValue }
-    }
-  }
+  /// The resource, as the calls take it.
+  @inlinable
+  public func resourceNumber(_ number: Int32) -> Int32 { number }
 #elseif canImport(Glibc)
   @_exported public import Glibc
 
   /// Glibc's module does not expose it. The value is the same on every Linux that Swift supports.
   public var O_PATH: Int32 { 0o10_000_000 }
+
+  /// The resource, as the calls take it.
+  @inlinable
+  public func resourceNumber(_ number: __rlimit_resource) -> __rlimit_resource_t {
+    __rlimit_resource_t(number.rawValue)
+  }
 #elseif canImport(Musl)
   @_exported public import Musl
 #endif
