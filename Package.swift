@@ -1,16 +1,20 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Settings of every Swift target. No `unsafeFlags`: a package with those cannot be a dependency.
-let settings: [SwiftSetting] = [
-  .swiftLanguageMode(.v6),
-  .strictMemorySafety(),
-  .enableUpcomingFeature("InternalImportsByDefault"),
-  .enableUpcomingFeature("MemberImportVisibility"),
-  .enableUpcomingFeature("ExistentialAny"),
-  // `@_lifetime`, which ties the span of a zero-copy read to what keeps its memory mapped.
-  .enableExperimentalFeature("Lifetimes"),
-]
+/// The module that `.ci/darwin-shim` puts in the place of Darwin's, to compile and test the branch for macOS on Linux.
+let darwinShim = Context.environment["CAIRN_DARWIN_SHIM"]
+
+/// Settings of every Swift target. Otherwise no `unsafeFlags`: a package with those cannot be a dependency.
+let settings: [SwiftSetting] =
+  [
+    .swiftLanguageMode(.v6),
+    .strictMemorySafety(),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("ExistentialAny"),
+    // `@_lifetime`, which ties the span of a zero-copy read to what keeps its memory mapped.
+    .enableExperimentalFeature("Lifetimes"),
+  ] + (darwinShim.map { [.unsafeFlags(["-I", $0])] } ?? [])
 
 let package = Package(
   name: "Cairn",
@@ -130,9 +134,9 @@ let package = Package(
   ]
 )
 
-// The benchmark reads /proc: macOS has no such program, nor has Linux over the shim of Darwin's calls (`.ci/darwin-shim`).
+// The benchmark reads /proc.
 #if os(Linux)
-  let hasBenchmark = Context.environment["CAIRN_DARWIN_SHIM"] == nil
+  let hasBenchmark = darwinShim == nil
 #else
   let hasBenchmark = false
 #endif

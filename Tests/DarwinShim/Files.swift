@@ -252,7 +252,7 @@ public func fstatvfs(
   return 0
 }
 
-/// The filesystems on which Linux maps files have the name of Darwin's own.
+/// The filesystems that reserve blocks are HFS+, and the others on which Linux maps files are APFS.
 @discardableResult
 public func fstatfs(
   _ descriptor: Int32, _ result: UnsafeMutablePointer<CDarwin.statfs>!
@@ -264,6 +264,7 @@ public func fstatfs(
     case 0x6969: "nfs"
     case 0x517B, 0xFE53_4D42, 0xFF53_4D42: "smbfs"
     case 0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E, 0x6573_5546: "macfuse"
+    case 0xEF53, 0x5846_5342, 0x0102_1994: "hfs"  // ext4, XFS, tmpfs
     default: "apfs"
     }
   result.pointee = CDarwin.statfs()

@@ -15,12 +15,17 @@
       }
     }
 
-    package func volume(of directory: Int32) throws(SystemError) -> VolumeStatus {
+    /// The name of the filesystem.
+    private func typeName(_ descriptor: Int32) throws(SystemError) -> String {
       var status = statfs()
-      _ = try systemCall("fstatfs") { unsafe fstatfs(directory, &status) }
-      let name = unsafe withUnsafeBytes(of: &status.f_fstypename) { bytes in
+      _ = try systemCall("fstatfs") { unsafe fstatfs(descriptor, &status) }
+      return unsafe withUnsafeBytes(of: &status.f_fstypename) { bytes in
         unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
       }
+    }
+
+    package func volume(of directory: Int32) throws(SystemError) -> VolumeStatus {
+      let name = try typeName(directory)
       return switch name {
       case "nfs": VolumeStatus(unsupportedName: "NFS", mapsFiles: false)
       case "smbfs": VolumeStatus(unsupportedName: "SMB", mapsFiles: false)
@@ -70,8 +75,10 @@
       if offset + byteCount > status.byteCount { try truncate(descriptor, to: offset + byteCount) }
     }
 
-    /// Never: APFS copies what it writes.
-    package func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool { false }
+    package func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool {
+      // APFS writes blocks of a snapshot to a new place.
+      try typeName(descriptor) == "hfs"
+    }
 
     package func nextData(_ descriptor: Int32, from offset: Int) -> Int {
       let data = lseek(descriptor, off_t(offset), SEEK_DATA)
