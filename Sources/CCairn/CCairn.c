@@ -1,34 +1,6 @@
 #define _GNU_SOURCE
 #include "CCairn.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-
-struct start {
-  void (*body)(void *);
-  void *context;
-};
-
-static void *run(void *memory) {
-  struct start start = *(struct start *)memory;
-  free(memory);
-  start.body(start.context);
-  return NULL;
-}
-
-bool cairn_start_thread(void (*body)(void *), void *context) {
-  struct start *start = malloc(sizeof *start);
-  if (!start) return false;
-  *start = (struct start){body, context};
-  pthread_t thread;
-  if (pthread_create(&thread, NULL, run, start) != 0) {
-    free(start);
-    return false;
-  }
-  pthread_detach(thread);
-  return true;
-}
-
 #ifndef CAIRN_DARWIN
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -91,14 +91,12 @@ public let F_GETFL: Int32 = 3
 public let F_SETFL: Int32 = 4
 public let F_PREALLOCATE: Int32 = 42
 public let F_NOCACHE: Int32 = 48
-public let F_GETPATH: Int32 = 50
 public let F_FULLFSYNC: Int32 = 51
 public let F_DUPFD_CLOEXEC: Int32 = 67
 public let F_ALLOCATECONTIG: Int32 = 2
 public let F_ALLOCATEALL: Int32 = 4
 public let F_PEOFPOSMODE: Int32 = 3
 public let FD_CLOEXEC: Int32 = 1
-public let MAXPATHLEN: Int32 = 1024
 
 @discardableResult
 public func fcntl(_ descriptor: Int32, _ command: Int32) -> Int32 {
@@ -137,12 +135,6 @@ public func fcntl(
     if result == 0 { store.pointee.fst_bytesalloc = store.pointee.fst_length }
     if result != 0, errno == EOPNOTSUPP { errno = ENOTSUP }
     return result
-  case F_GETPATH:
-    let count = Glibc.readlink(
-      "/proc/self/fd/\(descriptor)", value.assumingMemoryBound(to: CChar.self),
-      Int(MAXPATHLEN) - 1)
-    if count >= 0 { value.storeBytes(of: 0, toByteOffset: count, as: CChar.self) }
-    return count < 0 ? -1 : 0
   default: preconditionFailure("fcntl \(command)")
   }
 }

@@ -11,6 +11,28 @@ private func glibc<Value, Target>(
   return UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: type)
 }
 
+@discardableResult
+public func pthread_create(
+  _ thread: UnsafeMutablePointer<pthread_t?>!, _ attributes: UnsafeRawPointer?,
+  _ body: @convention(c) (UnsafeMutableRawPointer) -> UnsafeMutableRawPointer?,
+  _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+  precondition(attributes == nil)
+  var own = Glibc.pthread_t()
+  let result = Glibc.pthread_create(
+    &own, nil,
+    unsafeBitCast(
+      body, to: (@convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?).self),
+    context)
+  thread.pointee = pthread_t(bitPattern: own)
+  return result
+}
+
+@discardableResult
+public func pthread_detach(_ thread: pthread_t) -> Int32 {
+  Glibc.pthread_detach(UInt(bitPattern: thread))
+}
+
 public func pthread_self() -> pthread_t { pthread_t(bitPattern: Glibc.pthread_self())! }
 
 @discardableResult

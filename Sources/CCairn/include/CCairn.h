@@ -32,10 +32,6 @@ uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, siz
 /// Prefetches the cache line at an address, without waiting for it. Accepts any address, even an unreadable one.
 static inline void cairn_prefetch(const void *address) { __builtin_prefetch(address); }
 
-/// Runs `body` with `context` on a new thread, which nobody awaits. Returns false if none can be started.
-bool cairn_start_thread(void (*body)(void *context), void *context);
-
-#ifndef CAIRN_DARWIN
 /// fallocate(2), not glibc's posix_fallocate, which would emulate it by touching every block.
 /// Returns 0, or -1 with `errno`.
 int cairn_fallocate(int descriptor, int64_t offset, int64_t count);
@@ -54,7 +50,6 @@ int cairn_lock_bytes(int descriptor, int kind);
 
 /// renameat2(2) with RENAME_EXCHANGE (2) in one directory. Returns 0, or -1 with `errno`.
 int cairn_exchange(int directory, const char *name, const char *other);
-#endif
 
 // Pins: objects that readers without locks keep alive (epochs and hazard pointers). Pins.swift has the rules.
 

@@ -31,4 +31,18 @@
 
   /// Darwin has none.
   func adviseHugePages(_ address: UnsafeMutableRawPointer, byteCount: Int) {}
+
+  /// Starts a thread that nobody awaits. It passes the context to `ThreadStarter.run`.
+  func startThread(_ context: UnsafeMutableRawPointer) -> Bool {
+    var thread: pthread_t?
+    let result = unsafe pthread_create(
+      &thread, nil,
+      { context in
+        unsafe ThreadStarter.run(context)
+        return nil
+      }, context)
+    if result != 0 { return false }
+    if let thread = unsafe thread { unsafe pthread_detach(thread) }
+    return true
+  }
 #endif

@@ -46,4 +46,18 @@
   func adviseHugePages(_ address: UnsafeMutableRawPointer, byteCount: Int) {
     unsafe madvise(address, byteCount, MADV_HUGEPAGE)
   }
+
+  /// Starts a thread that nobody awaits. It passes the context to `ThreadStarter.run`.
+  func startThread(_ context: UnsafeMutableRawPointer) -> Bool {
+    var thread = pthread_t()
+    let result = unsafe pthread_create(
+      &thread, nil,
+      { context in
+        unsafe ThreadStarter.run(context)
+        return nil
+      }, context)
+    if result != 0 { return false }
+    pthread_detach(thread)
+    return true
+  }
 #endif

@@ -1,5 +1,3 @@
-internal import CCairn
-
 /// Starts threads. Injected, so that a test decides which threads start.
 package struct ThreadStarter: Sendable {
   /// Runs the body on a new thread; `false` if none can be started.
@@ -13,14 +11,15 @@ package struct ThreadStarter: Sendable {
   package static let system = ThreadStarter { body in
     // SAFETY: the thread takes ownership of the passed reference.
     let context = unsafe Unmanaged.passRetained(Body(run: body))
-    let isStarted = unsafe cairn_start_thread(
-      { context in
-        if let context = unsafe context {
-          unsafe Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
-        }
-      }, context.toOpaque())
+    let isStarted = unsafe startThread(context.toOpaque())
     if !isStarted { unsafe context.release() }
     return isStarted
+  }
+
+  /// Runs the body that `system` has passed to a thread.
+  static func run(_ context: UnsafeMutableRawPointer?) {
+    guard let context = unsafe context else { return }
+    unsafe Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
   }
 
   private final class Body: Sendable {
