@@ -44,6 +44,7 @@
 @_exported import func Glibc.mkdtemp
 @_exported import func Glibc.mprotect
 @_exported import func Glibc.munmap
+@_exported import func Glibc.openpty
 @_exported import func Glibc.perror
 @_exported import func Glibc.pipe
 @_exported import struct Glibc.pollfd

@@ -34,9 +34,9 @@ private typealias Actions = Glibc.posix_spawn_file_actions_t
 private typealias Attributes = Glibc.posix_spawnattr_t
 
 private func glibc<Value>(
-  _ pointer: UnsafePointer<UnsafeMutableRawPointer?>?, _ type: Value.Type
-) -> UnsafeMutablePointer<Value>? {
-  pointer?.pointee?.assumingMemoryBound(to: type)
+  _ pointer: UnsafePointer<UnsafeMutableRawPointer?>, _ type: Value.Type
+) -> UnsafeMutablePointer<Value> {
+  pointer.pointee.unsafelyUnwrapped.assumingMemoryBound(to: type)
 }
 
 @discardableResult
@@ -52,7 +52,7 @@ public func posix_spawn_file_actions_init(
 public func posix_spawn_file_actions_destroy(
   _ actions: UnsafeMutablePointer<posix_spawn_file_actions_t?>!
 ) -> Int32 {
-  let own = glibc(actions, Actions.self)!
+  let own = glibc(actions, Actions.self)
   defer { own.deallocate() }
   return Glibc.posix_spawn_file_actions_destroy(own)
 }
@@ -62,7 +62,7 @@ public func posix_spawn_file_actions_adddup2(
   _ actions: UnsafeMutablePointer<posix_spawn_file_actions_t?>!, _ descriptor: Int32,
   _ number: Int32
 ) -> Int32 {
-  Glibc.posix_spawn_file_actions_adddup2(glibc(actions, Actions.self)!, descriptor, number)
+  Glibc.posix_spawn_file_actions_adddup2(glibc(actions, Actions.self), descriptor, number)
 }
 
 @discardableResult
@@ -71,7 +71,7 @@ public func posix_spawn_file_actions_addopen(
   _ path: UnsafePointer<CChar>!, _ flags: Int32, _ mode: mode_t
 ) -> Int32 {
   Glibc.posix_spawn_file_actions_addopen(
-    glibc(actions, Actions.self)!, number, path, linuxFlags(flags), UInt32(mode))
+    glibc(actions, Actions.self), number, path, linuxFlags(flags), UInt32(mode))
 }
 
 @discardableResult
@@ -87,7 +87,7 @@ public func posix_spawnattr_init(
 public func posix_spawnattr_destroy(
   _ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!
 ) -> Int32 {
-  let own = glibc(attributes, Attributes.self)!
+  let own = glibc(attributes, Attributes.self)
   defer { own.deallocate() }
   return Glibc.posix_spawnattr_destroy(own)
 }
@@ -97,7 +97,7 @@ public func posix_spawnattr_setsigmask(
   _ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!, _ signals: UnsafePointer<sigset_t>!
 ) -> Int32 {
   var set = linuxSet(signals.pointee)
-  return Glibc.posix_spawnattr_setsigmask(glibc(attributes, Attributes.self)!, &set)
+  return Glibc.posix_spawnattr_setsigmask(glibc(attributes, Attributes.self), &set)
 }
 
 @discardableResult
@@ -105,7 +105,7 @@ public func posix_spawnattr_setsigdefault(
   _ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!, _ signals: UnsafePointer<sigset_t>!
 ) -> Int32 {
   var set = linuxSet(signals.pointee)
-  return Glibc.posix_spawnattr_setsigdefault(glibc(attributes, Attributes.self)!, &set)
+  return Glibc.posix_spawnattr_setsigdefault(glibc(attributes, Attributes.self), &set)
 }
 
 /// Linux's flags have the same numbers.
@@ -114,7 +114,7 @@ public func posix_spawnattr_setflags(
   _ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!, _ flags: Int16
 ) -> Int32 {
   precondition(Int32(flags) & ~(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK) == 0)
-  return Glibc.posix_spawnattr_setflags(glibc(attributes, Attributes.self)!, flags)
+  return Glibc.posix_spawnattr_setflags(glibc(attributes, Attributes.self), flags)
 }
 
 @discardableResult
@@ -126,6 +126,7 @@ public func posix_spawn(
   _ environment: UnsafePointer<UnsafeMutablePointer<CChar>?>!
 ) -> Int32 {
   Glibc.posix_spawn(
-    process, path, glibc(actions, Actions.self), glibc(attributes, Attributes.self), arguments,
+    process, path, actions.map { glibc($0, Actions.self) },
+    attributes.map { glibc($0, Attributes.self) }, arguments,
     environment)
 }

@@ -66,7 +66,7 @@ public func sysctlbyname(
 public func _NSGetExecutablePath(
   _ path: UnsafeMutablePointer<CChar>!, _ count: UnsafeMutablePointer<UInt32>!
 ) -> Int32 {
-  let text = Glibc.realpath("/proc/self/exe", nil)!
+  let text = Glibc.realpath("/proc/self/exe", nil).unsafelyUnwrapped
   defer { Glibc.free(text) }
   let needed = UInt32(strlen(text) + 1)
   defer { count.pointee = needed }
@@ -198,6 +198,9 @@ extension DispatchSource: DispatchSourceMemoryPressure {
   public class func makeMemoryPressureSource(
     eventMask: MemoryPressureEvent, queue: DispatchQueue? = nil
   ) -> any DispatchSourceMemoryPressure {
-    makeUserDataOrSource(queue: queue) as! DispatchSource
+    guard let source = makeUserDataOrSource(queue: queue) as? DispatchSource else {
+      preconditionFailure("every source is one")
+    }
+    return source
   }
 }

@@ -33,7 +33,9 @@ public func pthread_detach(_ thread: pthread_t) -> Int32 {
   Glibc.pthread_detach(UInt(bitPattern: thread))
 }
 
-public func pthread_self() -> pthread_t { pthread_t(bitPattern: Glibc.pthread_self())! }
+public func pthread_self() -> pthread_t {
+  pthread_t(bitPattern: Glibc.pthread_self()).unsafelyUnwrapped
+}
 
 @discardableResult
 public func pthread_mutex_init(
