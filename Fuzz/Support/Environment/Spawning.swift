@@ -5,11 +5,11 @@ package import CairnLibC
 #if canImport(Darwin)
   package typealias SpawnActions = posix_spawn_file_actions_t?
   package typealias SpawnAttributes = posix_spawnattr_t?
-  package func noSpawnActions() -> SpawnActions { nil }
-  package func noSpawnAttributes() -> SpawnAttributes { nil }
+  @safe package func noSpawnActions() -> SpawnActions { nil }
+  @safe package func noSpawnAttributes() -> SpawnAttributes { nil }
 #else
   package typealias SpawnActions = posix_spawn_file_actions_t
   package typealias SpawnAttributes = posix_spawnattr_t
-  package func noSpawnActions() -> SpawnActions { unsafe SpawnActions() }
-  package func noSpawnAttributes() -> SpawnAttributes { SpawnAttributes() }
+  @safe package func noSpawnActions() -> SpawnActions { unsafe SpawnActions() }
+  @safe package func noSpawnAttributes() -> SpawnAttributes { SpawnAttributes() }
 #endif

@@ -43,13 +43,13 @@ final class KillWriterProcess {
     let toChild = try pipe()
     let fromChild = try pipe()
     // SAFETY: actions and strings live across the call and are freed once after it.
-    var actions = unsafe noSpawnActions()
+    var actions = noSpawnActions()
     unsafe posix_spawn_file_actions_init(&actions)
     defer { unsafe posix_spawn_file_actions_destroy(&actions) }
     unsafe posix_spawn_file_actions_adddup2(&actions, toChild.read, 0)
     unsafe posix_spawn_file_actions_adddup2(&actions, fromChild.write, 1)
     // Swift Testing's threads block most signals, and a child would inherit that.
-    var attributes = unsafe noSpawnAttributes()
+    var attributes = noSpawnAttributes()
     var none = sigset_t()
     var all = sigset_t()
     unsafe sigemptyset(&none)
