@@ -1,19 +1,24 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Settings of every Swift target. No `unsafeFlags`: a package with those cannot be a dependency.
-let settings: [SwiftSetting] = [
-  .swiftLanguageMode(.v6),
-  .strictMemorySafety(),
-  .enableUpcomingFeature("InternalImportsByDefault"),
-  .enableUpcomingFeature("MemberImportVisibility"),
-  .enableUpcomingFeature("ExistentialAny"),
-  // `@_lifetime`, which ties the span of a zero-copy read to what keeps its memory mapped.
-  .enableExperimentalFeature("Lifetimes"),
-]
+/// The module that `.ci/darwin-shim` puts in the place of Darwin's, to compile and test the branch for macOS on Linux.
+let darwinShim = Context.environment["CAIRN_DARWIN_SHIM"]
+
+/// Settings of every Swift target. Otherwise no `unsafeFlags`: a package with those cannot be a dependency.
+let settings: [SwiftSetting] =
+  [
+    .swiftLanguageMode(.v6),
+    .strictMemorySafety(),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("ExistentialAny"),
+    // `@_lifetime`, which ties the span of a zero-copy read to what keeps its memory mapped.
+    .enableExperimentalFeature("Lifetimes"),
+  ] + (darwinShim.map { [.unsafeFlags(["-I", $0])] } ?? [])
 
 let package = Package(
   name: "Cairn",
+  platforms: [.macOS(.v26)],
   products: [
     .library(name: "Cairn", targets: ["Cairn"]),
     .library(name: "CairnStore", targets: ["CairnStore"]),
@@ -28,21 +33,28 @@ let package = Package(
   targets: [
     // What Glibc's module does not expose or Swift cannot express.
     .target(name: "CCairn"),
+    // The C library of the system, under one name.
+    .target(name: "CairnLibC", swiftSettings: settings),
+    // The part of Foundation that the caches need.
+    .target(name: "CairnEssentials", swiftSettings: settings),
     // The store: bytes in, bytes out. No Foundation.
-    .target(name: "CairnStore", dependencies: ["CCairn"], swiftSettings: settings),
+    .target(name: "CairnStore", dependencies: ["CCairn", "CairnLibC"], swiftSettings: settings),
     // Verification and salvage of stores, which a server need not link.
     .target(name: "CairnRepair", dependencies: ["CairnStore"], swiftSettings: settings),
     // What `import Cairn` gives: the caches, and the store with its bridges to Foundation.
-    .target(name: "Cairn", dependencies: ["CairnStore", "CCairn"], swiftSettings: settings),
+    .target(
+      name: "Cairn", dependencies: ["CairnStore", "CCairn", "CairnLibC", "CairnEssentials"],
+      swiftSettings: settings),
     // How the commands write text, numbers and progress.
-    .target(name: "CommandText", dependencies: ["CairnStore"], swiftSettings: settings),
+    .target(
+      name: "CommandText", dependencies: ["CairnStore", "CairnLibC"], swiftSettings: settings),
     .executableTarget(
-      name: "CairnTool", dependencies: ["Cairn", "CairnRepair", "CommandText"],
+      name: "CairnTool", dependencies: ["Cairn", "CairnRepair", "CommandText", "CairnLibC"],
       swiftSettings: settings),
     .executableTarget(
       name: "CairnBench",
       dependencies: [
-        "Cairn", "CCairn", "CommandText",
+        "Cairn", "CCairn", "CommandText", "CairnLibC",
         .target(name: "CLMDB", condition: .when(traits: ["Peers"])),
         .target(name: "CSQLite3", condition: .when(traits: ["Peers"])),
         .target(name: "CRocksDB", condition: .when(traits: ["Peers"])),
@@ -60,11 +72,13 @@ let package = Package(
       providers: [.apt(["librocksdb-dev"])]),
     // What the tests run as a process of its own: to kill it, to fork it, to limit it.
     .executableTarget(
-      name: "KillWriter", dependencies: ["CairnStore", "CairnRepair", "Cairn", "FuzzSupport"],
+      name: "KillWriter",
+      dependencies: ["CairnStore", "CairnRepair", "Cairn", "FuzzSupport", "CairnLibC"],
       path: "Fuzz/KillWriter", swiftSettings: settings),
     // What the fuzzers share: a simulated disk, a model of the store, the shape of their commands.
     .target(
-      name: "FuzzSupport", dependencies: ["CairnStore", "CairnRepair", "Cairn"],
+      name: "FuzzSupport",
+      dependencies: ["CairnStore", "CairnRepair", "Cairn", "CairnLibC", "CairnEssentials"],
       path: "Fuzz/Support", swiftSettings: settings),
     .executableTarget(
       name: "Fuzz", dependencies: ["FuzzSupport"], path: "Fuzz/Program", swiftSettings: settings),
@@ -74,28 +88,35 @@ let package = Package(
       path: "Fuzz/HistoryFuzzer", swiftSettings: settings),
     // Full disks, limits and locks that are real: mounted, set, and held by other processes.
     .executableTarget(
-      name: "RealFaultFuzzer", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair"],
+      name: "RealFaultFuzzer",
+      dependencies: ["FuzzSupport", "CairnStore", "CairnRepair", "CairnLibC"],
       path: "Fuzz/RealFaultFuzzer", swiftSettings: settings),
     // A store under churn on the real disk, with kills in between.
     .executableTarget(
-      name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair"],
+      name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair", "CairnLibC"],
       path: "Fuzz/ChurnRun", swiftSettings: settings),
     // Entries for libFuzzer, which Fuzz/run-libfuzzer links in; without it they replay inputs.
     .target(name: "LibFuzzerDriver", path: "Fuzz/LibFuzzerDriver"),
     .executableTarget(
-      name: "LibFuzzer", dependencies: ["FuzzSupport", "LibFuzzerDriver"], path: "Fuzz/LibFuzzer",
+      name: "LibFuzzer", dependencies: ["FuzzSupport", "LibFuzzerDriver", "CairnLibC"],
+      path: "Fuzz/LibFuzzer",
       swiftSettings: settings),
     .testTarget(
       name: "CairnStoreTests",
-      dependencies: ["CairnStore", "CairnRepair", "FuzzSupport", "KillWriter"],
+      dependencies: [
+        "CairnStore", "CairnRepair", "FuzzSupport", "KillWriter", "CairnLibC", "CairnEssentials",
+      ],
       exclude: ["Format/GoldenStores"], swiftSettings: settings),
     .testTarget(
       name: "CairnTests",
-      dependencies: ["Cairn", "CairnRepair", "FuzzSupport", "CairnBench", "KillWriter"],
+      dependencies: [
+        "Cairn", "CairnRepair", "FuzzSupport", "KillWriter", "CairnLibC", "CairnEssentials",
+      ],
       exclude: ["Disk/GoldenCaches"],
       swiftSettings: settings),
     .testTarget(
-      name: "CairnBenchTests", dependencies: ["CairnBench"], swiftSettings: settings),
+      name: "CairnBenchTests", dependencies: ["CairnBench", "CairnLibC", "CairnEssentials"],
+      swiftSettings: settings),
     .testTarget(
       name: "FuzzSupportTests", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair"],
       swiftSettings: settings),
@@ -106,7 +127,20 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "CairnToolTests",
-      dependencies: ["CairnTool", "CommandText", "Cairn", "FuzzSupport"],
+      dependencies: [
+        "CairnTool", "CommandText", "Cairn", "FuzzSupport", "CairnLibC", "CairnEssentials",
+      ],
       swiftSettings: settings),
   ]
 )
+
+// The benchmark reads /proc.
+#if os(Linux)
+  let hasBenchmark = darwinShim == nil
+#else
+  let hasBenchmark = false
+#endif
+if !hasBenchmark {
+  package.products.removeAll { $0.name == "cairn-bench" }
+  package.targets.removeAll { ["CairnBench", "CairnBenchTests"].contains($0.name) }
+}

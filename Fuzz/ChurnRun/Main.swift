@@ -11,7 +11,7 @@ enum ChurnRun {
     do {
       let options = try ChurnOptions(Array(CommandLine.arguments.dropFirst()))
       if options.isWorker {
-        options.descriptorLimit.map(limitDescriptors)
+        options.descriptorLimit.map(Resources.limitDescriptors)
         var worker = try Worker(options)
         try worker.run()
       } else {
@@ -21,12 +21,6 @@ enum ChurnRun {
       print("ChurnRun: FAILED: \(error)")
       exit(1)
     }
-  }
-
-  private static func limitDescriptors(to count: UInt) {
-    var limit = rlimit(rlim_cur: count, rlim_max: count)
-    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-    if unsafe setrlimit(resource, &limit) != 0 { unsafe perror("setrlimit") }
   }
 
   /// Starts one process after another on the same store, and kills all but the last.

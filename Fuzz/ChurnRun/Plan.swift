@@ -1,6 +1,6 @@
+import CairnLibC
 import CairnStore
 import FuzzSupport
-import Glibc
 
 /// The operations of a churn run. The seed and an operation's number determine the operation, so a
 /// process that takes over after a kill knows what earlier ones did.

@@ -1,5 +1,5 @@
+import CairnLibC
 import FuzzSupport
-import Glibc
 
 /// The progress of the run, in a file next to the store. It survives the process that writes it.
 final class Progress {

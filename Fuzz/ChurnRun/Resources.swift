@@ -1,5 +1,5 @@
+import CairnLibC
 import FuzzSupport
-import Glibc
 
 /// The resources of the process, according to the kernel.
 struct Resources {
@@ -29,6 +29,11 @@ struct Resources {
       resources.anonymousByteCount = (Int(digits) ?? 0) << 10
     }
     return resources
+  }
+
+  static func limitDescriptors(to count: UInt) {
+    var limit = rlimit(rlim_cur: rlim_t(count), rlim_max: rlim_t(count))
+    if unsafe setrlimit(resourceNumber(RLIMIT_NOFILE), &limit) != 0 { unsafe perror("setrlimit") }
   }
 
   private static func lines(of path: String) throws -> [Substring] {

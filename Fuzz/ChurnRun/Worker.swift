@@ -1,7 +1,7 @@
+import CairnLibC
 import CairnRepair
 import CairnStore
 import FuzzSupport
-import Glibc
 
 /// One process of a churn run. It opens the store, compares all contents with the model, continues
 /// where the last process died, and finally reports its resources.
@@ -112,15 +112,15 @@ struct Worker {
       return false
     }
     let name = FileName.segment(SegmentID(rawValue: segment.id))
-    let file = unsafe Glibc.open(storePath + "/" + name, O_RDWR | O_CLOEXEC)
+    let file = unsafe CairnLibC.open(storePath + "/" + name, O_RDWR | O_CLOEXEC)
     if file < 0 { return false }
-    defer { Glibc.close(file) }
+    defer { CairnLibC.close(file) }
     var random = FuzzRandom(seed: options.seed)
     let offset = SegmentHeader.byteCount + random.below(segment.byteCount - SegmentHeader.byteCount)
     var byte: UInt8 = 0
-    guard unsafe Glibc.pread(file, &byte, 1, offset) == 1 else { return false }
+    guard unsafe CairnLibC.pread(file, &byte, 1, off_t(offset)) == 1 else { return false }
     byte ^= 1
-    guard unsafe Glibc.pwrite(file, &byte, 1, offset) == 1 else { return false }
+    guard unsafe CairnLibC.pwrite(file, &byte, 1, off_t(offset)) == 1 else { return false }
     print("damaged \(name) at \(offset)")
     model.hasDamage = true
     return true

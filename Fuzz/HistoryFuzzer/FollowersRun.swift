@@ -166,7 +166,7 @@ final class Child {
   /// Ends the process at once.
   func kill() {
     guard process.isRunning else { return }
-    Glibc.kill(process.processIdentifier, SIGKILL)
+    Foundation.kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()
   }
 

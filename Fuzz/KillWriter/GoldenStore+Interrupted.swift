@@ -1,6 +1,6 @@
+import CairnLibC
 import CairnStore
 import FuzzSupport
-import Glibc
 
 extension GoldenStore {
   /// How far a compaction or a backup had got when its process died.
@@ -86,7 +86,9 @@ extension GoldenStore {
     let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     require(file >= 0, "open")
     defer { close(file) }
-    let count = unsafe bytes.withUnsafeBytes { unsafe Glibc.write(file, $0.baseAddress, $0.count) }
+    let count = unsafe bytes.withUnsafeBytes {
+      unsafe CairnLibC.write(file, $0.baseAddress, $0.count)
+    }
     require(count == bytes.count, "write")
   }
 }

@@ -1,5 +1,5 @@
+import CairnLibC
 import CairnStore
-import Glibc
 
 /// The stores that every later version must open: one that was closed, and others whose process
 /// died. They contain every kind of file and record. `entries` lists their contents for the tests.

@@ -1,5 +1,5 @@
+import CairnLibC
 import CairnStore
-import Glibc
 
 /// The tests run this program as a separate process. It writes until it is killed, or creates a
 /// situation that would disturb the test process: another user, no standard streams, limits,

@@ -1,6 +1,6 @@
 import Cairn
+import CairnLibC
 import CairnStore
-import Glibc
 import Synchronization
 
 /// Situations of forked children.
@@ -160,7 +160,7 @@ extension Situations {
   private static func runInChild(_ body: () -> String?) {
     // Swift marks fork unavailable, for good reasons, but this is about fork. SAFETY: the symbol is
     // fork(2), which has this type.
-    guard let symbol = unsafe dlsym(nil, "fork") else { fail("no fork") }
+    guard let symbol = unsafe dlsym(dlopen(nil, RTLD_NOW), "fork") else { fail("no fork") }
     typealias Fork = @convention(c) () -> pid_t
     let fork = unsafe unsafeBitCast(symbol, to: Fork.self)
     let child = fork()

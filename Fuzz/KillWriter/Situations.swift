@@ -1,7 +1,7 @@
+import CairnLibC
 import CairnRepair
 import CairnStore
 import Dispatch
-import Glibc
 import Synchronization
 
 /// Runs no jobs. The process then has only its main thread.
@@ -44,7 +44,7 @@ enum Situations {
 
   /// Makes a store with all kinds of contents, under a umask.
   static func umask(path: String, mask: mode_t) throws {
-    _ = Glibc.umask(mask)
+    _ = CairnLibC.umask(mask)
     let store = try Store(path: path, configuration: configuration())
     for number in 0..<100 {
       try store.setValue([UInt8](repeating: 1, count: 2000), forKey: "key \(number)")
@@ -90,18 +90,21 @@ enum Situations {
 
   /// Exercises a store while at least a thousand signals interrupt the system calls.
   static func signals(path: String) throws {
-    var action = sigaction()
     // Initialised here, because a signal handler must not initialise a global.
     require(ticks.load(ordering: .relaxed) == 0, "ticks")
-    unsafe action.__sigaction_handler.sa_handler = { _ in
+    let handler: @convention(c) (Int32) -> Void = { _ in
       // If the signals last for minutes, some call keeps restarting and never finishes.
       if ticks.add(1, ordering: .relaxed).newValue > 500_000 { _exit(3) }
     }
     // The handler has no SA_RESTART.
+    var action = sigaction()
+    #if canImport(Darwin)
+      unsafe action.__sigaction_u.__sa_handler = handler
+    #else
+      unsafe action.__sigaction_handler.sa_handler = handler
+    #endif
     require(unsafe sigaction(SIGALRM, &action, nil) == 0, "sigaction")
-    var timer = itimerval(
-      it_interval: timeval(tv_sec: 0, tv_usec: 200), it_value: timeval(tv_sec: 0, tv_usec: 200))
-    require(unsafe setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil) == 0, "setitimer")
+    ualarm(200, 200)
     var round = 0
     // A fast machine finishes a few rounds before many signals arrive.
     while round < 5 || ticks.load(ordering: .relaxed) < 1000 {
@@ -130,7 +133,7 @@ enum Situations {
     let store = try Store(path: path, configuration: configuration)
     try store.setValue("small", forKey: "small")
     var limit = rlimit()
-    let resource = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
+    let resource = resourceNumber(RLIMIT_FSIZE)
     require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
     limit.rlim_cur = rlim_t(byteCount)
     require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
@@ -188,7 +191,7 @@ enum Situations {
     memory = []
     defer { withExtendedLifetime((memory, above)) {} }
     var limit = rlimit()
-    let resource = __rlimit_resource_t(RLIMIT_AS.rawValue)
+    let resource = resourceNumber(RLIMIT_AS)
     require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
     let usual = limit.rlim_cur
     // The limit is already exceeded, so no new thread can get a stack.
@@ -226,7 +229,7 @@ enum Situations {
         decoding: bytes.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
     var limit = rlimit()
-    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    let resource = resourceNumber(RLIMIT_NOFILE)
     require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
     let usual = limit.rlim_cur
     func set(_ number: rlim_t) {
@@ -296,7 +299,7 @@ enum Situations {
     // Inherited descriptors would count against the limit.
     for descriptor in Int32(3)..<1024 { close(descriptor) }
     var limit = rlimit()
-    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    let resource = resourceNumber(RLIMIT_NOFILE)
     require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
     limit.rlim_cur = 64
     require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")

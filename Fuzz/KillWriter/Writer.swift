@@ -1,8 +1,8 @@
 import Cairn
+import CairnLibC
 import CairnStore
 import Dispatch
 import FuzzSupport
-import Glibc
 
 /// Writes until it is killed, and reports each acknowledged write on standard output.
 enum Writer {

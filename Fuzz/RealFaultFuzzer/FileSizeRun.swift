@@ -1,6 +1,6 @@
+import CairnLibC
 import CairnStore
 import FuzzSupport
-import Glibc
 
 /// A process with a file-size limit (`RLIMIT_FSIZE`): no signal ends it, each refusal is `noSpace`
 /// for that limit, and a process without the limit finds every acknowledged write.
@@ -59,7 +59,7 @@ enum FileSizeRun {
     if plan.ignoresSignal { signal(SIGXFSZ, SIG_IGN) }
     var limit = rlimit(rlim_cur: rlim_t(plan.byteLimit), rlim_max: .max)
     // SAFETY: the structure lives across the call.
-    guard unsafe setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0 else {
+    guard unsafe setrlimit(resourceNumber(RLIMIT_FSIZE), &limit) == 0 else {
       throw FuzzFailure("setrlimit: \(errno)")
     }
     func isRefusal(_ body: () throws -> Void) throws -> Bool {

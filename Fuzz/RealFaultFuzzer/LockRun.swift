@@ -1,6 +1,6 @@
+import CairnLibC
 import CairnStore
 import FuzzSupport
-import Glibc
 
 /// Processes that open one store at the same time. One gets it, and the others get an error. When
 /// the owner ends, by itself or by a kill, one of the others gets the store with everything that

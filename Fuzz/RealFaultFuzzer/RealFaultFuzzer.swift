@@ -1,7 +1,7 @@
+import CairnLibC
 import CairnRepair
 import CairnStore
 import FuzzSupport
-import Glibc
 
 /// Faults made by the machine, not by a simulation: small filesystems filled to the last page, a
 /// file-size limit, and processes that compete for one store.

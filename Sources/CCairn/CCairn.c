@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "CCairn.h"
 
+#ifndef CAIRN_DARWIN
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -31,3 +32,4 @@ int cairn_lock_bytes(int descriptor, int kind) {
   struct flock lock = {.l_type = (short)kind, .l_whence = SEEK_SET};
   return fcntl(descriptor, F_OFD_SETLK, &lock);
 }
+#endif

@@ -3,8 +3,14 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#ifdef CAIRN_DARWIN
+static int order_threads(int command) { return -1; }
+#else
 #include <sys/syscall.h>
 #include <unistd.h>
+/// membarrier(2).
+static int order_threads(int command) { return (int)syscall(SYS_membarrier, command, 0, 0); }
+#endif
 
 _Static_assert(sizeof(struct cairn_pin_slot) == 128, "slots lie on cache lines of their own");
 
@@ -43,7 +49,7 @@ static void forget_other_threads(void) {
 __attribute__((constructor)) static void prepare(void) {
   has_key = pthread_key_create(&key, give_back) == 0;
   pthread_atfork(NULL, NULL, forget_other_threads);
-  cairn_pins_need_fences = syscall(SYS_membarrier, REGISTER_EXPEDITED, 0, 0) != 0;
+  cairn_pins_need_fences = order_threads(REGISTER_EXPEDITED) != 0;
 }
 
 __attribute__((noinline)) struct cairn_pin_slot *cairn_take_pin_slot(void) {
@@ -71,7 +77,7 @@ __attribute__((noinline)) struct cairn_pin_slot *cairn_take_pin_slot(void) {
 /// was unlinked earlier. Returns false if the kernel refuses.
 static bool order_all_threads(void) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  return cairn_pins_need_fences || syscall(SYS_membarrier, EXPEDITED, 0, 0) == 0;
+  return cairn_pins_need_fences || order_threads(EXPEDITED) == 0;
 }
 
 uint64_t cairn_oldest_pin(void) {

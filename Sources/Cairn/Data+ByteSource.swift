@@ -1,5 +1,5 @@
+public import CairnEssentials
 public import CairnStore
-public import FoundationEssentials
 
 extension Data: ByteSource {
   /// Calls `body` with the bytes, without copying them.

@@ -1,5 +1,5 @@
+public import CairnEssentials
 public import CairnStore
-public import FoundationEssentials
 
 extension Timestamp {
   /// The millisecond nearest to a date, or the earliest or latest one if the date is out of range.

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// Why a run ended without a report. Each case ends with exit status 1.
 enum BenchFailure: Error, CustomStringConvertible {

@@ -1,5 +1,5 @@
+import CairnLibC
 import CommandText
-import Glibc
 
 /// `cairn-bench`: Cairn and its peers under the same workloads.
 ///

@@ -1,6 +1,6 @@
+import CairnLibC
 import CairnStore
 import CommandText
-import Glibc
 
 /// The output of a command: results on standard output, everything else on standard error.
 ///

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// A file descriptor that is closed when its last reference is released.
 final class Descriptor {

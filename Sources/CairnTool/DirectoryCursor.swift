@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// A position in a directory tree. The walk moves one step down or up at a time.
 ///

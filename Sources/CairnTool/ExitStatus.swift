@@ -1,6 +1,6 @@
 import Cairn
+import CairnLibC
 import CommandText
-import Glibc
 
 /// The result of the command, for the shell.
 enum ExitStatus: Int32 {

@@ -1,6 +1,6 @@
 import Cairn
+import CairnLibC
 import CommandText
-import Glibc
 
 /// `export`: copies a store into a new tree of files.
 enum ExportCommand {

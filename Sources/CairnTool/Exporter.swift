@@ -1,6 +1,6 @@
 import Cairn
+import CairnLibC
 import CommandText
-import Glibc
 
 /// Writes the values of a store as files of a new tree.
 ///

@@ -1,5 +1,5 @@
 import Cairn
-import Glibc
+import CairnLibC
 
 /// The kind of a file, as far as an import needs it.
 enum FileKind {
@@ -45,7 +45,8 @@ struct FileStatus {
     kind = FileKind(mode: status.st_mode)
     byteCount = Int(status.st_size)
     allocatedByteCount = Int(status.st_blocks) * 512
-    identity = FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+    identity = FileIdentity(
+      device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
     // Some filesystems keep any number of seconds.
     let (seconds, nanoseconds) = (Int64(status.st_mtim.tv_sec), Int64(status.st_mtim.tv_nsec))
     let bounded = min(max(seconds, .min / 1000 + 1), .max / 1000 - 1)

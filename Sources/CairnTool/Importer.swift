@@ -1,6 +1,6 @@
 import Cairn
+import CairnLibC
 import CommandText
-import Glibc
 
 /// Walks a tree and stores its files: key = relative path, value = contents.
 ///

@@ -1,5 +1,5 @@
 import Cairn
-import Glibc
+import CairnLibC
 import Synchronization
 
 /// All system calls and raw pointers of the command: `unsafe` is confined to this file.
@@ -9,10 +9,6 @@ import Synchronization
 enum SystemCalls {
   /// The longest name of a file, in bytes.
   static let nameByteLimit = 255
-
-  /// `O_PATH`, which Glibc's module does not expose; its value is the same on every Linux that
-  /// Swift supports.
-  private static let pathOnly: Int32 = 0o10_000_000
 
   /// How a file is opened.
   enum Opening {
@@ -33,7 +29,7 @@ enum SystemCalls {
       case .newFile: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
       case .directory: O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
       case .directoryThroughLinks: O_RDONLY | O_DIRECTORY | O_CLOEXEC
-      case .place: SystemCalls.pathOnly | O_DIRECTORY | O_CLOEXEC
+      case .place: O_PATH | O_DIRECTORY | O_CLOEXEC
       }
     }
   }
@@ -138,7 +134,7 @@ enum SystemCalls {
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
       while count < capacity {
         let start = unsafe buffer.baseAddress.map { unsafe $0 + count }
-        let result = unsafe Glibc.read(descriptor.number, start, capacity - count)
+        let result = unsafe CairnLibC.read(descriptor.number, start, capacity - count)
         if result > 0 {
           count += result
         } else if result == 0 {
@@ -160,7 +156,7 @@ enum SystemCalls {
       var written = 0
       while written < buffer.count {
         let start = unsafe buffer.baseAddress.map { unsafe $0 + written }
-        let result = unsafe Glibc.write(descriptor.number, start, buffer.count - written)
+        let result = unsafe CairnLibC.write(descriptor.number, start, buffer.count - written)
         if result >= 0 {
           written += result
         } else if errno != EINTR {
@@ -174,19 +170,15 @@ enum SystemCalls {
   static func close(_ descriptor: Descriptor) throws(SystemError) {
     descriptor.disown()
     // If the call is interrupted, the descriptor is closed anyway.
-    if Glibc.close(descriptor.number) < 0, errno != EINTR {
+    if CairnLibC.close(descriptor.number) < 0, errno != EINTR {
       throw SystemError(call: "close", number: errno)
     }
   }
 
   /// How many descriptors the process may have.
   static func descriptorLimit() -> Int {
-    var limit = rlimit()
-    // SAFETY: the structure outlives the call. The constant's type differs between platforms.
-    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
-      return 256
-    }
-    return Int(clamping: limit.rlim_cur)
+    let limit = sysconf(Int32(_SC_OPEN_MAX))
+    return limit < 0 ? 256 : limit
   }
 
   /// The signal that has asked the process to end since `watchInterruptions`, or 0.
@@ -201,17 +193,14 @@ enum SystemCalls {
     // Initialise the variable before a handler may use it.
     interruptingSignal.store(0, ordering: .relaxed)
     for number in [SIGINT, SIGTERM, SIGHUP] {
-      // SAFETY: both structures outlive the calls; the handler only stores a number.
-      var action = sigaction()
-      unsafe sigaction(number, nil, &action)
-      let present = unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
-      // `SIG_IGN`, which Glibc's module does not expose.
-      if present == 1 { continue }
-      unsafe action.__sigaction_handler.sa_handler = { number in
+      let earlier = signal(number) { number in
         SystemCalls.interruptingSignal.store(number, ordering: .relaxed)
+        signal(number, SIG_DFL)
       }
-      action.sa_flags = SA_RESTART | Int32(bitPattern: UInt32(SA_RESETHAND))
-      unsafe sigaction(number, &action, nil)
+      // SAFETY: compares an address.
+      let isIgnored =
+        unsafe unsafeBitCast(earlier, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+      if isIgnored { signal(number, SIG_IGN) }
     }
   }
 
@@ -234,7 +223,7 @@ enum SystemCalls {
   }
 
   /// Ends the process.
-  static func exit(_ status: Int32) -> Never { Glibc.exit(status) }
+  static func exit(_ status: Int32) -> Never { CairnLibC.exit(status) }
 
   /// Runs one system call with a terminated copy of the path, and retries the call if a signal
   /// interrupts it.

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// The terminal behind standard output or standard error, if there is one.
 package enum Terminal {
@@ -69,6 +69,8 @@ package struct ProgressLine {
   private func write(_ text: String) {
     var text = text
     // SAFETY: the call reads within the buffer, which lives until the closure returns.
-    text.withUTF8 { bytes in unsafe _ = Glibc.write(STDERR_FILENO, bytes.baseAddress, bytes.count) }
+    text.withUTF8 { bytes in
+      unsafe _ = CairnLibC.write(STDERR_FILENO, bytes.baseAddress, bytes.count)
+    }
   }
 }

@@ -1,5 +1,5 @@
+import CairnLibC
 import FoundationEssentials
-import Glibc
 import Testing
 
 @testable import CairnBench

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 import Testing
 
 @testable import CairnBench

@@ -1,5 +1,5 @@
 import Cairn
-import Glibc
+import CairnLibC
 import Testing
 
 @testable import CairnBench

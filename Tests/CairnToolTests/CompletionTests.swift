@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 import Testing
 
 private func isInstalled(_ program: String) -> Bool { unsafe access(program, X_OK) == 0 }

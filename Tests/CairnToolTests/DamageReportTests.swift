@@ -1,5 +1,5 @@
-import FoundationEssentials
-import Glibc
+import CairnEssentials
+import CairnLibC
 import Testing
 
 @Suite("What verify and salvage report about a damaged value")

@@ -1,6 +1,6 @@
 import Cairn
-import FoundationEssentials
-import Glibc
+import CairnEssentials
+import CairnLibC
 import Testing
 
 @Suite("import and export")

@@ -1,4 +1,4 @@
-import FoundationEssentials
+import CairnEssentials
 import Testing
 
 @Suite("keys, stats and verify")

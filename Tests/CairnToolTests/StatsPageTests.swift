@@ -1,5 +1,5 @@
 import Cairn
-import FoundationEssentials
+import CairnEssentials
 import Testing
 
 @Suite("The page of stats")

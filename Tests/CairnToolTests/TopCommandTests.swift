@@ -1,7 +1,7 @@
 import Cairn
+import CairnEssentials
+import CairnLibC
 import Dispatch
-import FoundationEssentials
-import Glibc
 import Synchronization
 import Testing
 

@@ -133,7 +133,7 @@ struct LayerTests {
 
   @Test("The C library is imported only under Platform", arguments: modules)
   func systemImports(module: Module) throws {
-    let names = ["Glibc", "Musl", "Darwin", "CCairn"]
+    let names = ["Glibc", "Musl", "Darwin", "CairnLibC", "CCairn"]
     for file in try Source.all(in: "Sources/\(module.name)") where file.folder != "Platform" {
       for line in file.code where line.contains("import") {
         #expect(!names.contains { line.contains("import \($0)") }, "\(file.name): \(line)")
@@ -201,7 +201,7 @@ struct LayerTests {
 
   /// The checksum is the larger part: `Docs/Performance.md` has the figures of its two ways. Pins
   /// need a thread-local variable, which Swift does not have.
-  @Test("The C target stays below 500 lines, and below 300 without the checksum")
+  @Test("The C target stays below 510 lines, and below 310 without the checksum")
   func cTarget() throws {
     let folder = Source.root.appending(path: "Sources/CCairn")
     let names = try #require(FileManager.default.enumerator(atPath: folder.path)).compactMap {
@@ -215,8 +215,8 @@ struct LayerTests {
       lineCount += count
       if name == "CRC32C.c" { checksumLineCount = count }
     }
-    #expect(lineCount < 500)
-    #expect(lineCount - checksumLineCount < 300)
+    #expect(lineCount < 510)
+    #expect(lineCount - checksumLineCount < 310)
   }
 }
 

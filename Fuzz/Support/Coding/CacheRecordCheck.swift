@@ -1,6 +1,6 @@
 import Cairn
+import CairnEssentials
 import CairnStore
-import FoundationEssentials
 
 /// Puts a record into a store and reads it through a cache in every possible way. Whatever its key,
 /// metadata and value are, no call may trap. Each call must return what Docs/FileFormat.md and the

@@ -1,4 +1,4 @@
-import FoundationEssentials
+import CairnEssentials
 
 /// Records from a seed for `CacheRecordCheck`: as a cache writes them, with flipped bits, cut,
 /// spliced, or arbitrary bytes.

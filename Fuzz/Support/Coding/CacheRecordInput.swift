@@ -1,4 +1,4 @@
-import FoundationEssentials
+import CairnEssentials
 
 /// A record as a cache on disk may find it, and the cache that reads it, made from any bytes:
 ///

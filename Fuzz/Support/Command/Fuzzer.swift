@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// The command line that all fuzzers share.
 ///

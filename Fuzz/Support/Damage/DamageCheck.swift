@@ -1,6 +1,6 @@
+import CairnLibC
 import CairnRepair
 import CairnStore
-import Glibc
 
 /// Opens a damaged store, reads all of it, verifies every byte, and checks each result: the right
 /// value or an error, or an earlier state of the store if the damage can look like a crash.

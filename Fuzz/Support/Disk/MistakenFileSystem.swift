@@ -1,5 +1,5 @@
+import CairnLibC
 package import CairnStore
-import Glibc
 
 /// A mistake in the calls that make things durable: a call that is omitted, repeated or made in
 /// another order. `Fuzz/Mutations/Files` says why somebody might make each mistake.

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// One file or directory of a simulated disk: what the disk has of it, what the page cache shows,
 /// and every state that each sector went through since the last sync.

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// A filesystem of a few megabytes. Only root may mount one, and not on every machine.
 package final class TinyDisk: Sendable {
@@ -14,9 +14,7 @@ package final class TinyDisk: Sendable {
     var template = Array("/dev/shm/cairn-disk-XXXXXX".utf8CString)
     guard unsafe mkdtemp(&template) != nil else { throw FuzzFailure("mkdtemp: \(errno)") }
     parent = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    guard unsafe mkdir(path, 0o700) == 0,
-      unsafe mount("tmpfs", path, "tmpfs", 0, "size=\(byteCount)") == 0
-    else {
+    guard unsafe mkdir(path, 0o700) == 0, mountMemory(at: path, byteCount: byteCount) else {
       let failure = FuzzFailure("mount: \(errno)")
       clean()
       throw failure
@@ -24,7 +22,7 @@ package final class TinyDisk: Sendable {
   }
 
   deinit {
-    _ = unsafe umount2(path, Int32(MNT_DETACH))
+    unmountMemory(at: path)
     clean()
   }
 

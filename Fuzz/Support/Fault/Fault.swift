@@ -1,5 +1,5 @@
+import CairnLibC
 package import CairnStore
-import Glibc
 
 extension SystemError {
   package static let inputOutput = EIO

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 import Synchronization
 
 /// Words in a file that several processes map. They survive each process.
@@ -12,7 +12,7 @@ package final class SharedNumbers: @unchecked Sendable {
   package init(path: String, count: Int) throws {
     self.count = count
     let file = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard file >= 0, ftruncate(file, count * 8) == 0 else {
+    guard file >= 0, ftruncate(file, off_t(count * 8)) == 0 else {
       throw FuzzFailure("\(path): errno \(errno)")
     }
     defer { close(file) }

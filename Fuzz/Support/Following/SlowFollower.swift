@@ -1,6 +1,5 @@
 import CairnStore
 import Foundation
-import Glibc
 import Synchronization
 
 /// A follower during whose calls the writer may take some steps. The follower has its own thread,

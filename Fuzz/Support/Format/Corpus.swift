@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// Inputs that are kept as files.
 package enum Corpus {
@@ -24,9 +24,9 @@ package enum Corpus {
   }
 
   private static func input(_ path: String) throws(FuzzFailure) -> Input {
-    let descriptor = unsafe Glibc.open(path, O_RDONLY)
+    let descriptor = unsafe CairnLibC.open(path, O_RDONLY)
     guard descriptor >= 0 else { throw FuzzFailure("\(path): cannot be opened") }
-    defer { Glibc.close(descriptor) }
+    defer { CairnLibC.close(descriptor) }
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while true {
@@ -40,11 +40,11 @@ package enum Corpus {
   }
 
   package static func write(_ bytes: [UInt8], to path: String) throws(FuzzFailure) {
-    let descriptor = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
+    let descriptor = unsafe CairnLibC.open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
     guard descriptor >= 0 else { throw FuzzFailure("\(path): cannot be made") }
-    defer { Glibc.close(descriptor) }
+    defer { CairnLibC.close(descriptor) }
     let count = unsafe bytes.withUnsafeBytes {
-      unsafe Glibc.write(descriptor, $0.baseAddress, $0.count)
+      unsafe CairnLibC.write(descriptor, $0.baseAddress, $0.count)
     }
     guard count == bytes.count else { throw FuzzFailure("\(path): cannot be written") }
   }

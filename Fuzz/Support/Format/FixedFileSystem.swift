@@ -1,5 +1,5 @@
+import CairnLibC
 package import CairnStore
-import Glibc
 import Synchronization
 
 /// Files in memory that cannot be changed, with a count of the bytes read.

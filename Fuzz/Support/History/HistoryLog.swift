@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 import Synchronization
 
 /// The threads' record of what they do, in a mapped file, so that it survives the process.
@@ -31,7 +31,7 @@ package final class HistoryLog: @unchecked Sendable {
     var file: Int32 = -1
     if let path {
       file = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-      guard file >= 0, ftruncate(file, size) == 0 else {
+      guard file >= 0, ftruncate(file, off_t(size)) == 0 else {
         throw FuzzFailure("\(path): errno \(errno)")
       }
     }

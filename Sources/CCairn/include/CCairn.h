@@ -7,8 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifndef __GLIBC__
-#error "Cairn runs on Linux with Glibc. Docs/Porting.md lists what other systems need."
+#if defined(__APPLE__) || defined(CAIRN_DARWIN_SHIM)
+#define CAIRN_DARWIN 1
+#elif !defined(__GLIBC__)
+#error "Cairn runs on Linux with Glibc, and on macOS for development. Docs/Porting.md lists what other systems need."
 #endif
 
 /// Whether this processor has the instructions that `cairn_crc32c` uses. Set before `main`, so that

@@ -1,5 +1,5 @@
+public import CairnEssentials
 public import CairnStore
-public import FoundationEssentials
 
 // Makes `localizedDescription` the same as `description`.
 extension StoreError: LocalizedError {

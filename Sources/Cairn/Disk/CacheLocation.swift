@@ -1,5 +1,5 @@
+internal import CairnEssentials
 internal import CairnStore
-internal import FoundationEssentials
 
 /// The directory of a named cache.
 package enum CacheLocation {
@@ -13,8 +13,7 @@ package enum CacheLocation {
   /// The file name of this program, however it was invoked, or "cairn" if a cache cannot have that
   /// name.
   package static let programName: String = {
-    let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    let file = (link ?? CommandLine.arguments.first ?? "").split(separator: "/").last ?? ""
+    let file = (programPath() ?? CommandLine.arguments.first ?? "").split(separator: "/").last ?? ""
     do throws(StoreError) { try check(String(file)) } catch { return "cairn" }
     return String(file)
   }()

@@ -1,4 +1,4 @@
-public import FoundationEssentials
+public import CairnEssentials
 
 /// Where a cache is stored.
 ///

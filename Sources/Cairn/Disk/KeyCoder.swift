@@ -1,5 +1,5 @@
+internal import CairnEssentials
 package import CairnStore
-internal import FoundationEssentials
 
 /// Encodes and decodes keys.
 ///

@@ -1,5 +1,5 @@
+public import CairnEssentials
 internal import CairnStore
-public import FoundationEssentials
 
 extension ValueCoder where Value: ByteSource {
   /// The bytes, unchanged, passed to the store without a copy.

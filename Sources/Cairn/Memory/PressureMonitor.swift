@@ -22,7 +22,7 @@ package final class PressureMonitor: Sendable {
   /// The process-wide monitor, which listens to the kernel.
   package static var shared: PressureMonitor { ofProcess.object }
   private static let ofProcess = PerProcess {
-    PressureMonitor(source: SystemPressureSource(), queue: ThreadBackgroundQueue())
+    PressureMonitor(source: systemPressureSource(), queue: ThreadBackgroundQueue())
   }
 
   private let state = Lock(State())

@@ -1,10 +1,5 @@
+internal import CairnLibC
 internal import CairnStore
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// State that can be reached only under its lock, like the store's `Lock`.
 ///
@@ -91,7 +86,7 @@ func makeMutex() -> UnsafeMutableRawPointer {
   unsafe mutex.initialize(to: pthread_mutex_t())
   var attributes = pthread_mutexattr_t()
   unsafe pthread_mutexattr_init(&attributes)
-  #if canImport(Glibc)
+  #if !canImport(Darwin) && canImport(Glibc)
     // The mutex is held for only tens of nanoseconds, so spinning is faster than sleeping.
     unsafe pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ADAPTIVE_NP))
   #endif

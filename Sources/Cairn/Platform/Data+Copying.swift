@@ -1,4 +1,4 @@
-public import FoundationEssentials
+public import CairnEssentials
 
 extension Data {
   /// Copies the bytes of a span. The copy stays valid after the closure that received the span

@@ -1,10 +1,5 @@
+internal import CairnLibC
 internal import Synchronization
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// The kernel's small text files that describe the system, below a root: `/`, or a directory in a
 /// test.
@@ -51,7 +46,7 @@ struct SystemFiles: Sendable {
       let offset = bytes.count
       // SAFETY: the buffer has the given length.
       let count = unsafe buffer.withUnsafeMutableBytes {
-        unsafe pread(descriptor, $0.baseAddress, $0.count, offset)
+        unsafe pread(descriptor, $0.baseAddress, $0.count, off_t(offset))
       }
       if count < 0 && errno == EINTR { continue }
       if count < 0 { return nil }

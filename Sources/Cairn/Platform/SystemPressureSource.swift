@@ -1,11 +1,6 @@
+internal import CairnLibC
 internal import CairnStore
 internal import Synchronization
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// Reports of memory shortages from the Linux kernel. Waiting takes no processor time if the kernel
 /// can notify:

@@ -1,19 +1,12 @@
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import CairnLibC
 
 /// Identifies a thread among all live threads.
 struct ThreadID: Equatable, Sendable {
   private let number: UInt
 
   static var current: ThreadID {
-    #if canImport(Musl)
-      unsafe ThreadID(number: UInt(bitPattern: pthread_self()))
-    #else
-      ThreadID(number: UInt(pthread_self()))
-    #endif
+    // A pointer or a number.
+    unsafe ThreadID(number: withUnsafeBytes(of: pthread_self()) { unsafe $0.load(as: UInt.self) })
   }
 
   /// A number from 0 to 15. Few live threads share a number.

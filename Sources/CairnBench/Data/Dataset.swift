@@ -1,5 +1,5 @@
 import Cairn
-import Glibc
+import CairnLibC
 
 /// The value for each key, and the check of values read back.
 ///

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// The order in which a round uses keys, made before its clock starts and the same for every store.
 /// At its end, the sequence starts again. The length of a random sequence is a power of two.

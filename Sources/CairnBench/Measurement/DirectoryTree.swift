@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// Lists, measures and removes directories with their contents. Links are not followed.
 enum DirectoryTree {

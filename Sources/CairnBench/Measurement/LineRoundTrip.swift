@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 import Synchronization
 
 /// How long a cache line takes from one processor to another and back. The longer it takes, the

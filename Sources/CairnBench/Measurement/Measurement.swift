@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// The time of a clock that never goes backwards, in nanoseconds. Reading it takes about 25 ns.
 @inline(__always)

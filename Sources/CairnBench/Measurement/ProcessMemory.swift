@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// The resident memory of this process, including mapped pages of files.
 enum ProcessMemory {

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 import Synchronization
 
 /// Threads that begin together. `Dispatch` would run no more of them than there are processors, but

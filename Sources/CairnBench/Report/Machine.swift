@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// The machine of the measurements.
 struct Machine: Codable, Sendable {

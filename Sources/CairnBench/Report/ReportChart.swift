@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// The results as an SVG chart: a panel for each section, horizontal bars on a logarithmic scale,
 /// grouped by workload. Needs no font and no script, and follows the reader's light or dark mode.

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// How cost grows with the number of keys, as an SVG chart: a line for each row of one store, both
 /// axes logarithmic. Needs no font and no script, and follows the reader's light or dark mode.

@@ -1,5 +1,5 @@
+import CairnLibC
 import Dispatch
-import Glibc
 import Synchronization
 
 /// What must not outlive the run, however it ends: the worker processes and the directory.

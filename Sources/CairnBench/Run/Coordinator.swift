@@ -1,5 +1,5 @@
+import CairnLibC
 import CommandText
-import Glibc
 
 /// Runs a plan, with a worker process for each store of a section. In each round of each row, the
 /// stores take turns, so that disturbances of the machine affect all of them.

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// Touches memory once before anything is measured. The first touch of a page can cost ten times as
 /// much on a virtual machine whose host has reclaimed free memory, and the first store would pay

@@ -1,7 +1,7 @@
 import Cairn
+import CairnLibC
 import CairnStore
 import FoundationEssentials
-import Glibc
 
 /// A hidden subcommand that performs only one kind of operation, so that `Fuzz/instructions` can
 /// count the instructions of each kind.

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// The directory of a run: a new one in `--dir`, in `$TMPDIR`, or in the current directory,
 /// whichever is given first. Not in `/tmp` by default, because `/tmp` is often in memory and not on

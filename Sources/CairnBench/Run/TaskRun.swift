@@ -1,6 +1,5 @@
 import CairnStore
 import Foundation
-import Glibc
 import Synchronization
 
 /// Compares durable writes by tasks with those by threads, and checks whether the threads that run

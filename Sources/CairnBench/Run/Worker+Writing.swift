@@ -1,5 +1,5 @@
 import Cairn
-import Glibc
+import CairnLibC
 
 /// The rows that write: into the main store, or into a separate one.
 extension Worker {

@@ -1,6 +1,6 @@
 import Cairn
+import CairnLibC
 import FoundationEssentials
-import Glibc
 
 /// The side of the benchmark that has a store: one process for one store and one value size, so
 /// that all memory in use is that store's. Executes requests, one round at a time.

@@ -1,5 +1,5 @@
+import CairnLibC
 import FoundationEssentials
-import Glibc
 
 /// Answers the requests to a worker process.
 protocol WorkerServing {

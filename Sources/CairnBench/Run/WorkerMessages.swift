@@ -1,5 +1,5 @@
+import CairnLibC
 import FoundationEssentials
-import Glibc
 
 /// The parameters of a worker, passed as JSON in the only argument after `--worker`.
 struct WorkerConfiguration: Codable, Sendable {
@@ -92,7 +92,7 @@ struct LineChannel {
       // SAFETY: `write` reads the rest of the bytes.
       let count = unsafe bytes.withUnsafeBytes {
         let rest = unsafe UnsafeRawBufferPointer(rebasing: $0[written...])
-        return unsafe Glibc.write(descriptor, rest.baseAddress, rest.count)
+        return unsafe CairnLibC.write(descriptor, rest.baseAddress, rest.count)
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { throw BenchFailure.lastSystemError("write", path) }

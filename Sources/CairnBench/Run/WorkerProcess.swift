@@ -1,5 +1,5 @@
+import CairnLibC
 import FoundationEssentials
-import Glibc
 
 /// A worker from the coordinator's side: a child process running the same program, connected by two
 /// pipes.
@@ -39,7 +39,7 @@ final class WorkerProcess {
   /// Ends the worker with SIGKILL. The store's files stay as they are.
   func kill() {
     guard process > 0 else { return }
-    Glibc.kill(process, SIGKILL)
+    CairnLibC.kill(process, SIGKILL)
     _ = end()
   }
 

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// Keys as file names: letters, digits, `-`, `_` and `~` stay unchanged; every other byte becomes
 /// `%` and two hexadecimal digits. Different keys have different names, and none begins with a dot

@@ -1,5 +1,5 @@
 import Cairn
-import Glibc
+import CairnLibC
 import Synchronization
 
 /// One file per key, like TMDiskCache and PINDiskCache, without their overheads: no archiver, no
@@ -31,7 +31,7 @@ final class FilePerKeyStore: KeyValueStore {
     do {
       temporaryDirectory = try Self.openDirectory(Self.temporaryDirectoryName, in: directory)
     } catch {
-      _ = Glibc.close(directory)
+      _ = CairnLibC.close(directory)
       throw error
     }
     for name in try DirectoryTree.names(in: path + "/" + Self.temporaryDirectoryName) {
@@ -58,7 +58,7 @@ final class FilePerKeyStore: KeyValueStore {
       if errno == ENOENT { return nil }
       throw failure("openat")
     }
-    defer { _ = Glibc.close(file) }
+    defer { _ = CairnLibC.close(file) }
     var status = stat()
     // SAFETY: the kernel fills the structure.
     guard unsafe fstat(file, &status) == 0 else { throw failure("fstat") }
@@ -93,7 +93,7 @@ final class FilePerKeyStore: KeyValueStore {
       temporaryDirectory, temporaryName, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw failure("openat") }
     do {
-      defer { _ = Glibc.close(file) }
+      defer { _ = CairnLibC.close(file) }
       try writeAll(value, to: file)
       // DURABILITY: the contents come first, so the name never leads to a part of the value. A
       // crash before the rename leaves the old value and a temporary file.
@@ -141,8 +141,8 @@ final class FilePerKeyStore: KeyValueStore {
   }
 
   func close() throws {
-    _ = Glibc.close(temporaryDirectory)
-    _ = Glibc.close(directory)
+    _ = CairnLibC.close(temporaryDirectory)
+    _ = CairnLibC.close(directory)
   }
 
   private func failure(_ call: String) -> BenchFailure { .lastSystemError(call, path) }

@@ -1,6 +1,6 @@
 import CCairn
 import Cairn
-import Glibc
+import CairnLibC
 
 /// The upper bound for a store that writes through a mapping: copies every key and value into one
 /// preallocated mapped file, one after the other, and does nothing else. Touches pages for the
@@ -65,6 +65,6 @@ final class RawCopyStore: KeyValueStore, @unchecked Sendable {
 
   func close() throws {
     unsafe munmap(mapping, byteCount)
-    _ = Glibc.close(file)
+    _ = CairnLibC.close(file)
   }
 }

@@ -1,5 +1,5 @@
 import Cairn
-import Glibc
+import CairnLibC
 
 /// The records of a file that is only appended to, as `raw-copy` and `raw-write` leave them:
 ///

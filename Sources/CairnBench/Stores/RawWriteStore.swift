@@ -1,6 +1,6 @@
 import CCairn
 import Cairn
-import Glibc
+import CairnLibC
 
 /// The upper bound for a store that writes by system calls: passes every key and value to one call,
 /// one after the other, and does nothing else.
@@ -74,7 +74,7 @@ final class RawWriteStore: KeyValueStore, @unchecked Sendable {
     throw BenchFailure.unsuited("\(Self.name) removes nothing")
   }
 
-  func close() throws { _ = Glibc.close(file) }
+  func close() throws { _ = CairnLibC.close(file) }
 }
 
 extension iovec {

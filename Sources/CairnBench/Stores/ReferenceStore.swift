@@ -1,6 +1,6 @@
 import CCairn
 import Cairn
-import Glibc
+import CairnLibC
 
 /// The upper bound of the machine: a flat hash table over records in one preallocated mapped file,
 /// with a checksum verified on every read and nothing else. No locks, no recovery, no space reuse.
@@ -211,6 +211,6 @@ final class ReferenceStore: KeyValueStore, @unchecked Sendable {
   func close() throws {
     unsafe munmap(records, Self.reservedByteCount)
     unsafe munmap(table, (tableMask + 1) * MemoryLayout<Entry>.stride)
-    _ = Glibc.close(file)
+    _ = CairnLibC.close(file)
   }
 }

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// Runs a program to its end in another process.
 enum ChildRun {

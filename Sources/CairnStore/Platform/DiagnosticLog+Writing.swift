@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import CairnLibC
 
 extension DiagnosticLog {
   /// Calls the handler with no lock held. Makes the text only if the handler takes the level.

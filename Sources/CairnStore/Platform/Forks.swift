@@ -1,10 +1,5 @@
+internal import CairnLibC
 internal import Synchronization
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
 
 /// The forks of this process. The locks of the process are held across each fork, so no child
 /// inherits one from another thread.

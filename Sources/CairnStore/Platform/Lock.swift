@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import CairnLibC
 
 /// State that is accessible only under its lock.
 ///
@@ -23,12 +19,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
       initial, at: alignedMemory(byteCount: LockMemory<State>.byteCount))
     if waits {
       let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-      // Waits use the monotonic clock, because it cannot be set.
-      var attributes = pthread_condattr_t()
-      unsafe pthread_condattr_init(&attributes)
-      unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-      unsafe pthread_cond_init(condition, &attributes)
-      unsafe pthread_condattr_destroy(&attributes)
+      unsafe makeCondition(condition)
       unsafe self.condition = unsafe condition
     } else {
       unsafe condition = nil
@@ -115,15 +106,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
       case .done(let result): return result
       case .wait(nil): unsafe pthread_cond_wait(condition, memory.mutex)
       case .wait(let duration?):
-        var deadline = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &deadline)
-        let nanoseconds =
-          Int64(deadline.tv_nsec) + Int64(clamping: max(0, duration.milliseconds) % 1000)
-          * 1_000_000
-        let seconds = min(max(0, duration.milliseconds) / 1000, 1 << 32)
-        deadline.tv_sec += Int(seconds + nanoseconds / 1_000_000_000)
-        deadline.tv_nsec = Int(nanoseconds % 1_000_000_000)
-        _ = unsafe pthread_cond_timedwait(condition, memory.mutex, &deadline)
+        unsafe wait(condition, memory.mutex, milliseconds: max(0, duration.milliseconds))
       }
     }
   }
@@ -170,7 +153,7 @@ package struct LockMemory<State: ~Copyable> {
   fileprivate static var byteCount: Int { stateOffset + MemoryLayout<State>.size }
   private static var stateOffset: Int {
     let alignment = MemoryLayout<State>.alignment
-    return unsafe (MemoryLayout<pthread_mutex_t>.size + alignment - 1) / alignment * alignment
+    return (mutexByteCount + alignment - 1) / alignment * alignment
   }
 
   /// The lock in this memory.

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CairnLibC
 
 /// The holder of a flock(2) lock, as far as the kernel shows it in `/proc/locks`.
 enum LockOwner {
@@ -53,7 +53,7 @@ enum LockOwner {
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     while bytes.count < 4 << 20 {
-      let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
+      let count = unsafe CairnLibC.read(descriptor, &buffer, buffer.count)
       if count < 0 && errno == EINTR { continue }
       guard count > 0 else { break }
       bytes += buffer.prefix(count)

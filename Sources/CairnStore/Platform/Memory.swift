@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import CairnLibC
 
 // Raw memory, and access to unaligned little-endian integers in it.
 
@@ -25,7 +21,7 @@ func tableMemory(byteCount: Int) -> UnsafeMutableRawPointer? {
     nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
   guard let address = unsafe address, unsafe address != MAP_FAILED else { return nil }
   // A kernel without huge pages refuses. The table works without them too.
-  unsafe madvise(address, byteCount, MADV_HUGEPAGE)
+  unsafe adviseHugePages(address, byteCount: byteCount)
   return unsafe address
 }
 

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import CairnLibC
 
 /// Pauses this thread for about this long, so that other threads get the processor and the disk.
 package func pause(for duration: Duration) {

@@ -1,21 +1,17 @@
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import CairnLibC
 
 extension SystemClock: WallClock {
   /// The time of day, from the system's real-time clock.
   public func now() -> Timestamp {
-    Timestamp(millisecondsSinceEpoch: Self.milliseconds(CLOCK_REALTIME_COARSE))
+    Timestamp(millisecondsSinceEpoch: Self.milliseconds(Self.timeOfDay))
   }
 
   /// The time since the machine started, including sleep.
-  public func elapsed() -> Duration? { .milliseconds(Self.milliseconds(CLOCK_BOOTTIME)) }
+  public func elapsed() -> Duration? { .milliseconds(Self.milliseconds(Self.sinceStart)) }
 
   /// A number that changes with the kernel's tick, every few milliseconds. Reading it takes a fifth
   /// of the time of `elapsed()`.
-  static func tick() -> Int64 { milliseconds(CLOCK_MONOTONIC_COARSE) }
+  static func tick() -> Int64 { milliseconds(ticking) }
 
   private static func milliseconds(_ clock: clockid_t) -> Int64 {
     var time = timespec()

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import CairnLibC
 
 /// A failed system call, before its path is known.
 package struct SystemError: Error, Sendable, Hashable {
@@ -35,7 +31,7 @@ package struct SystemError: Error, Sendable, Hashable {
   /// Whether an error number means that the medium cannot deliver the bytes, as opposed to a lack
   /// of resources. Other offsets may be readable.
   package static func isOfMedium(_ errorNumber: Int32) -> Bool {
-    [EIO, EBADMSG, EUCLEAN, ENXIO, ENODATA].contains(errorNumber)
+    numbersOfMedium.contains(errorNumber)
   }
 
   /// Whether an error number means that the process or the machine temporarily lacks a resource,

@@ -1,10 +1,4 @@
-internal import CCairn
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import CairnLibC
 
 /// The `FileSystem` that calls the kernel.
 package final class SystemFileSystem: FileSystem {
@@ -27,7 +21,7 @@ package final class SystemFileSystem: FileSystem {
 
   package func openDirectory(path: String) throws(SystemError) -> Int32 {
     try aboveStandardStreams(
-      try systemCall("open") { unsafe Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+      try systemCall("open") { unsafe CairnLibC.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
   }
 
   package func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32 {
@@ -45,7 +39,7 @@ package final class SystemFileSystem: FileSystem {
     // terminated and stays valid until the next readdir.
     guard let stream = unsafe fdopendir(descriptor) else {
       let number = errno
-      _ = Glibc.close(descriptor)
+      _ = CairnLibC.close(descriptor)
       throw SystemError(call: "fdopendir", errorNumber: number)
     }
     defer { unsafe closedir(stream) }
@@ -73,26 +67,8 @@ package final class SystemFileSystem: FileSystem {
     _ = try systemCall("rename") { unsafe renameat(source, name, target, newName) }
   }
 
-  package func exchange(
-    _ name: String, with other: String, in directory: Int32
-  ) throws(SystemError) {
-    _ = try systemCall("renameat2") { unsafe cairn_exchange(directory, name, other) }
-  }
-
   package func unlink(_ name: String, in directory: Int32) throws(SystemError) {
     _ = try systemCall("unlink") { unsafe unlinkat(directory, name, 0) }
-  }
-
-  package func volume(of directory: Int32) throws(SystemError) -> VolumeStatus {
-    let magic = try systemCall("fstatfs") { cairn_filesystem_magic(directory) }
-    // The magic numbers are in statfs(2).
-    return switch magic {
-    case 0x6969: VolumeStatus(unsupportedName: "NFS", mapsFiles: false)
-    case 0x517B, 0xFE53_4D42, 0xFF53_4D42: VolumeStatus(unsupportedName: "SMB", mapsFiles: false)
-    case 0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E, 0x6573_5546:  // btrfs, ZFS, bcachefs, FUSE
-      VolumeStatus(unsupportedName: nil, mapsFiles: false)
-    default: VolumeStatus(unsupportedName: nil, mapsFiles: true)
-    }
   }
 
   package func freeByteCount(of directory: Int32) throws(SystemError) -> Int {
@@ -133,11 +109,6 @@ package final class SystemFileSystem: FileSystem {
     return descriptor
   }
 
-  package func close(_ descriptor: Int32) {
-    // Never retried: Linux has freed the descriptor even if close reports EINTR.
-    _ = Glibc.close(descriptor)
-  }
-
   package func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
     var status = stat()
     _ = try systemCall("fstat") { unsafe fstat(descriptor, &status) }
@@ -149,8 +120,10 @@ package final class SystemFileSystem: FileSystem {
       }
     return FileStatus(
       kind: kind, byteCount: Int(status.st_size), allocatedByteCount: Int(status.st_blocks) * 512,
-      owner: status.st_uid, linkCount: Int(status.st_nlink), permissions: status.st_mode & 0o7777,
-      identity: FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino)))
+      owner: status.st_uid, linkCount: Int(status.st_nlink),
+      permissions: UInt32(status.st_mode & 0o7777),
+      identity: FileIdentity(
+        device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)))
   }
 
   package func linkCount(of descriptor: Int32) throws(SystemError) -> Int {
@@ -172,114 +145,26 @@ package final class SystemFileSystem: FileSystem {
     _ = flock(descriptor, LOCK_UN)
   }
 
-  package func lockBytes(_ descriptor: Int32, exclusively: Bool?) throws(SystemError) -> Bool {
-    let kind = exclusively.map { $0 ? F_WRLCK : F_RDLCK } ?? F_UNLCK
-    do {
-      _ = try systemCall("fcntl") { cairn_lock_bytes(descriptor, Int32(kind)) }
-      return true
-    } catch  where error.errorNumber == EAGAIN || error.errorNumber == EACCES {
-      return false
-    }
-  }
-
   package func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
     // SAFETY: the buffer's address and count belong together.
-    try systemCall("pread") { unsafe pread(descriptor, buffer.baseAddress, buffer.count, offset) }
+    try systemCall("pread") {
+      unsafe pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
+    }
   }
 
   package func write(
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
     // SAFETY: see `read`.
-    try systemCall("pwrite") { unsafe pwrite(descriptor, buffer.baseAddress, buffer.count, offset) }
-  }
-
-  package func copy(
-    _ source: Int32, to target: Int32, at offset: Int, byteCount: Int
-  ) throws(SystemError) -> Int {
-    Int(
-      try systemCall("copy_file_range") {
-        cairn_copy_range(source, target, Int64(offset), byteCount)
-      })
-  }
-
-  package func allocate(
-    _ descriptor: Int32, from offset: Int, byteCount: Int
-  ) throws(SystemError) {
-    try fallocate(retrying: false) {
-      cairn_fallocate(descriptor, Int64(offset), Int64(byteCount))
+    try systemCall("pwrite") {
+      unsafe pwrite(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
     }
-  }
-
-  /// Allocates blocks. A system or sandbox without the call is like a filesystem without it.
-  private func fallocate(retrying: Bool, _ body: () -> Int32) throws(SystemError) {
-    do { _ = try systemCall("fallocate", retrying: retrying, body) } catch  where error.isRefusal {
-      throw SystemError(call: error.call, errorNumber: EOPNOTSUPP)
-    }
-  }
-
-  package func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool {
-    // The magic number identifies the filesystem, except for overlayfs, which has its own magic
-    // number whatever is below it. Inside a container, no path leads to the lower filesystem, so
-    // ask the file for properties that overlayfs passes on. Opening the file for writing has copied
-    // it to the upper layer.
-    let isLayered: Bool
-    switch try systemCall("fstatfs", { cairn_filesystem_magic(descriptor) }) {
-    case 0xEF53, 0x5846_5342, 0x0102_1994: isLayered = false  // ext4, XFS, tmpfs
-    case 0x794C_7630: isLayered = true
-    default: return false
-    }
-    do {
-      // If an empty file has blocks, an earlier call made them; reopening it does not change that.
-      if try status(of: descriptor).allocatedByteCount == 0 {
-        try fallocate(retrying: true) { cairn_probe_fallocate(descriptor) }
-      }
-    } catch  where error.errorNumber == EOPNOTSUPP {
-      if isLayered { return false }
-      throw error
-    } catch {
-      // The disk may be full, for example. A file on XFS then shows no preallocated blocks.
-    }
-    return !isLayered || showsExt4OrXFS(descriptor)
-  }
-
-  /// Whether a file with an allocated block has properties that only files on ext4 or XFS have: on
-  /// ext4, the flag for extents; on XFS, preallocated blocks and the number of their extents.
-  private func showsExt4OrXFS(_ descriptor: Int32) -> Bool {
-    // FS_IOC_GETFLAGS is declared for a long, but stores an int. FS_EXTENT_FL is bit 19.
-    var flags = 0
-    let getFlags = UInt(0x8000_6601 | MemoryLayout<Int>.size << 16)
-    if unsafe ioctl(descriptor, getFlags, &flags) == 0, flags & 1 << 19 != 0 { return true }
-    // FS_IOC_FSGETXATTR: flags, the size and the number of extents, and four more fields.
-    // FS_XFLAG_PREALLOC is bit 1.
-    var attributes = [UInt32](repeating: 0, count: 7)
-    return unsafe ioctl(descriptor, 0x801C_581F as UInt, &attributes) == 0
-      && attributes[0] & 2 != 0 && attributes[2] > 0
-  }
-
-  package func nextData(_ descriptor: Int32, from offset: Int) -> Int {
-    // SEEK_DATA, which Glibc declares only for GNU programs.
-    let data = lseek(descriptor, offset, 3)
-    return data >= 0 ? data : errno == ENXIO ? .max : offset
   }
 
   package func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {
-    _ = try systemCall("ftruncate") { ftruncate(descriptor, byteCount) }
-  }
-
-  package func synchronizeData(_ descriptor: Int32) throws(SystemError) {
-    _ = try systemCall("fdatasync", retrying: false) { fdatasync(descriptor) }
-  }
-
-  package func synchronize(_ descriptor: Int32) throws(SystemError) {
-    _ = try systemCall("fsync", retrying: false) { fsync(descriptor) }
-  }
-
-  package func dropCache(_ descriptor: Int32) throws(SystemError) {
-    let number = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
-    if number != 0 { throw SystemError(call: "posix_fadvise", errorNumber: number) }
+    _ = try systemCall("ftruncate") { ftruncate(descriptor, off_t(byteCount)) }
   }
 
   // MARK: Mappings
@@ -306,46 +191,25 @@ package final class SystemFileSystem: FileSystem {
     _ = try systemCall("mprotect") { unsafe mprotect(address, byteCount, PROT_READ) }
   }
 
-  package func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int) {
-    let populateForWriting: Int32 = 23  // MADV_POPULATE_WRITE: Linux 5.14, not in older headers.
-    _ = unsafe madvise(address, byteCount, populateForWriting)
-  }
-
-  package func unmapPages(_ address: UnsafeMutableRawPointer, byteCount: Int) {
-    _ = unsafe madvise(address, byteCount, MADV_DONTNEED)
-  }
-
   // MARK: The process and the machine
 
-  package func bootIdentifier() throws(SystemError) -> [UInt8] {
-    let descriptor = try systemCall("open") {
-      unsafe Glibc.open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
-    }
-    defer { close(descriptor) }
-    var text = [UInt8](repeating: 0, count: 64)
-    let count = try text.withMutableSpan { (span) throws(SystemError) in
-      try unsafe span.withUnsafeMutableBytes { (buffer) throws(SystemError) in
-        try systemCall("read") { unsafe Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
-      }
-    }
-    // "xxxxxxxx-xxxx-…": 32 hexadecimal digits.
-    let digits = text.prefix(count).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+  /// The bytes of hexadecimal digits, such as "xxxxxxxx-xxxx-…".
+  static func bytes(ofDigits text: some Sequence<UInt8>) -> [UInt8] {
+    let digits = text.compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
     return stride(from: 0, to: digits.count - 1, by: 2).map {
       UInt8(digits[$0] << 4 | digits[$0 + 1])
     }
   }
 
   package func randomBytes(count: Int) throws(SystemError) -> [UInt8] {
-    // The standard library's generator is getrandom(2) on Linux.
+    // The standard library's generator is the kernel's.
     var generator = SystemRandomNumberGenerator()
     return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
   }
 
   package func fileSizeLimit() -> Int {
     var limit = rlimit()
-    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0 else {
-      return .max
-    }
+    guard unsafe getrlimit(resourceNumber(RLIMIT_FSIZE), &limit) == 0 else { return .max }
     return Int(clamping: limit.rlim_cur)
   }
 

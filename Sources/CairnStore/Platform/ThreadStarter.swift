@@ -1,9 +1,3 @@
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
-
 /// Starts threads. Injected, so that a test decides which threads start.
 package struct ThreadStarter: Sendable {
   /// Runs the body on a new thread; `false` if none can be started.
@@ -15,22 +9,17 @@ package struct ThreadStarter: Sendable {
 
   /// pthread_create(3).
   package static let system = ThreadStarter { body in
-    var thread = pthread_t()
     // SAFETY: the thread takes ownership of the passed reference.
     let context = unsafe Unmanaged.passRetained(Body(run: body))
-    let result = unsafe pthread_create(
-      &thread, nil,
-      { context in
-        guard let context = unsafe context else { return nil }
-        unsafe Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
-        return nil
-      }, context.toOpaque())
-    if result != 0 {
-      unsafe context.release()
-      return false
-    }
-    pthread_detach(thread)
-    return true
+    let isStarted = unsafe startThread(context.toOpaque())
+    if !isStarted { unsafe context.release() }
+    return isStarted
+  }
+
+  /// Runs the body that `system` has passed to a thread.
+  static func run(_ context: UnsafeMutableRawPointer?) {
+    guard let context = unsafe context else { return }
+    unsafe Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
   }
 
   private final class Body: Sendable {

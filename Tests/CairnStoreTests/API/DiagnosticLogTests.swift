@@ -1,6 +1,6 @@
+import CairnLibC
 import CairnStore
 import FuzzSupport
-import Glibc
 import Testing
 
 @Suite("The log of reports that no call throws")

@@ -1,7 +1,6 @@
 import CairnStore
 import Foundation
 import FuzzSupport
-import Glibc
 import Testing
 
 /// Runs a closure once, at the next look at the clock.

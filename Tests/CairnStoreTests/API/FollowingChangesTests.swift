@@ -1,7 +1,7 @@
+import CairnEssentials
+import CairnLibC
 import CairnStore
-import Foundation
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 
@@ -280,7 +280,7 @@ final class FollowingChangesTests {
         .filter { $0.hasPrefix("seg-") }.sorted().first)
     var bytes = try Data(contentsOf: URL(filePath: directory("copy") + "/" + name))
     // The record of "second" loses its head.
-    let position = try #require(bytes.range(of: Data("second".utf8)))
+    let position = try #require(bytes.firstRange(of: Data("second".utf8)))
     for index in (position.lowerBound - 40)..<position.lowerBound { bytes[index] = 0 }
     try bytes.write(to: URL(filePath: directory("copy") + "/" + name))
     guard let follower = try? Store.following(directory("copy")) else { return }

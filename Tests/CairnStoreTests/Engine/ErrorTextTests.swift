@@ -1,8 +1,8 @@
+import CairnEssentials
+import CairnLibC
 import CairnRepair
 import CairnStore
-import Foundation
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 
@@ -213,7 +213,7 @@ struct ErrorTextTests {
     for name in try FileManager.default.contentsOfDirectory(atPath: directory.store) {
       guard name.hasPrefix("seg-"),
         let place = try Data(contentsOf: URL(filePath: "\(directory.store)/\(name)"))
-          .range(of: Data(value.utf8))
+          .firstRange(of: Data(value.utf8))
       else { continue }
       try overwriteFile("\(directory.store)/\(name)", [1, 2, 3, 4], at: place.lowerBound)
       return name

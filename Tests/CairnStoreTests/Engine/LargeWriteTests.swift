@@ -1,8 +1,8 @@
+import CairnEssentials
+import CairnLibC
 import CairnRepair
 import CairnStore
-import Foundation
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 
@@ -24,9 +24,9 @@ struct LargeWriteTests {
   func holdUp() -> Gate {
     let gate = Gate()
     let begun = Mutex<Set<String>>([])
-    let main = pthread_self()
+    let main = threadNumber()
     scene.fileSystem.setHook { event in
-      guard event.file.hasPrefix("seg-"), pthread_equal(pthread_self(), main) == 0 else {
+      guard event.file.hasPrefix("seg-"), threadNumber() != main else {
         return nil
       }
       if event.call == .write, !begun.withLock({ $0.insert(event.file).inserted }) {

@@ -1,6 +1,6 @@
-import Foundation
+import CairnEssentials
+import CairnLibC
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 

@@ -61,7 +61,13 @@ struct HashIndexTests {
 
   @Test("An empty index takes 32 KiB: a process may have hundreds")
   func emptySize() {
-    #expect(HashIndex.shardCount * LockArray<IndexShard>.stride <= 32 << 10)
+    #if canImport(Darwin)
+      // Darwin's mutex is larger.
+      let limit = 48 << 10
+    #else
+      let limit = 32 << 10
+    #endif
+    #expect(HashIndex.shardCount * LockArray<IndexShard>.stride <= limit)
   }
 
   @Test("100,000 random operations have the results of a dictionary")

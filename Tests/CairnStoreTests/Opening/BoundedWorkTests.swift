@@ -1,8 +1,8 @@
+import CairnEssentials
+import CairnLibC
 import CairnRepair
 import CairnStore
-import Foundation
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 
@@ -26,7 +26,7 @@ struct BoundedWorkTests {
     let name = try killed.lastSegment
     let path = "\(directory.store)/\(name)"
     let byteCount = 1 << 36
-    try check("truncate", unsafe truncate(path, byteCount))
+    try check("truncate", unsafe truncate(path, off_t(byteCount)))
     if hasEnd { try overwriteFile(path, [1], at: byteCount - 1) }
 
     let system = FaultyFileSystem(bootIdentifier: boot)

@@ -263,7 +263,7 @@ struct HostileStoreTests {
     try image.write(to: directory.store)
     #expect(storeError { _ = try Store(directory.store) }?.corruption?.cause == .fileTooShort)
     let sparse = "\(directory.store)/\(image.segmentNames[0])"
-    try check("truncate", unsafe truncate(sparse, FormatVersion.highestOffset + 1))
+    try check("truncate", unsafe truncate(sparse, off_t(FormatVersion.highestOffset + 1)))
     #expect(storeError { _ = try Store(directory.store) }?.corruption?.cause == .badLength)
   }
 
@@ -276,7 +276,7 @@ struct HostileStoreTests {
     let name = image.segmentNames[0]
     try check(
       "truncate",
-      unsafe truncate("\(directory.store)/\(name)", FormatVersion.highestOffset + 1))
+      unsafe truncate("\(directory.store)/\(name)", off_t(FormatVersion.highestOffset + 1)))
     let system = FaultyFileSystem()
     system.setHook { $0.call == .write && $0.file == name ? SystemError.inputOutput : nil }
     let error = storeError { _ = try Store(directory.store, fileSystem: system) }

@@ -1,8 +1,8 @@
+import CairnEssentials
+import CairnLibC
 import CairnRepair
 import CairnStore
-import Foundation
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 

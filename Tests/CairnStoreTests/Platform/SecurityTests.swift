@@ -1,7 +1,7 @@
+import CairnEssentials
+import CairnLibC
 import CairnRepair
 import CairnStore
-import Foundation
-import Glibc
 import Testing
 
 @Suite("Permissions and unsafe files")
@@ -17,7 +17,7 @@ struct SecurityTests {
   func mode(_ path: String) throws -> UInt32 {
     var status = stat()
     try check("stat", unsafe stat(path, &status))
-    return status.st_mode & 0o7777
+    return UInt32(status.st_mode & 0o7777)
   }
 
   func makeStore() throws {

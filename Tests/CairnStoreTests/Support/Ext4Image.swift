@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 
 /// An ext4 filesystem in a file. It can be cut off from the file as if by a power cut. Only root
 /// may mount one, and not on every machine.

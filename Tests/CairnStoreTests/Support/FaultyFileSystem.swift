@@ -1,5 +1,5 @@
+import CairnLibC
 import CairnStore
-import Glibc
 import Synchronization
 
 /// The real file system behind a counter of calls. It can fail a chosen call, run a hook before

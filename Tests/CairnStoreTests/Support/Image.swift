@@ -1,6 +1,6 @@
+import CairnEssentials
+import CairnLibC
 import CairnStore
-import Foundation
-import Glibc
 
 /// The files of a directory with their bytes: the state of a store if its process had died now, or
 /// a state that a test has made from it.
@@ -144,7 +144,8 @@ private func overwrite(_ file: Int32, _ bytes: [UInt8], at offset: Int) throws {
       "pwrite",
       unsafe bytes.withUnsafeBytes { buffer in
         unsafe pwrite(
-          file, buffer.baseAddress.map { unsafe $0 + done }, buffer.count - done, offset + done)
+          file, buffer.baseAddress.map { unsafe $0 + done }, buffer.count - done,
+          off_t(offset + done))
       })
   }
 }
@@ -167,7 +168,7 @@ struct DirectoryListing: Equatable {
       try check("stat", unsafe stat("\(path)/\(name)", &status))
       let isFile = status.st_mode & S_IFMT == S_IFREG
       items[name] = Item(
-        mode: status.st_mode, size: Int(status.st_size), seconds: status.st_mtim.tv_sec,
+        mode: UInt32(status.st_mode), size: Int(status.st_size), seconds: status.st_mtim.tv_sec,
         nanoseconds: status.st_mtim.tv_nsec, inode: UInt64(status.st_ino),
         bytes: isFile ? try readFile("\(path)/\(name)") : [])
     }

@@ -1,5 +1,6 @@
-import Foundation
-import Glibc
+import CairnEssentials
+import CairnLibC
+import FuzzSupport
 
 /// The program `KillWriter`, which is next to the program that runs the tests.
 ///
@@ -35,20 +36,20 @@ final class KillWriterProcess {
   init(_ arguments: [String]) throws {
     func pipe() throws -> (read: Int32, write: Int32) {
       var ends: [Int32] = [0, 0]
-      try check("pipe", unsafe Glibc.pipe(&ends))
+      try check("pipe", unsafe CairnLibC.pipe(&ends))
       for end in ends { try check("fcntl", fcntl(end, F_SETFD, FD_CLOEXEC)) }
       return (ends[0], ends[1])
     }
     let toChild = try pipe()
     let fromChild = try pipe()
     // SAFETY: actions and strings live across the call and are freed once after it.
-    var actions = unsafe posix_spawn_file_actions_t()
+    var actions = noSpawnActions()
     unsafe posix_spawn_file_actions_init(&actions)
     defer { unsafe posix_spawn_file_actions_destroy(&actions) }
     unsafe posix_spawn_file_actions_adddup2(&actions, toChild.read, 0)
     unsafe posix_spawn_file_actions_adddup2(&actions, fromChild.write, 1)
     // Swift Testing's threads block most signals, and a child would inherit that.
-    var attributes = posix_spawnattr_t()
+    var attributes = noSpawnAttributes()
     var none = sigset_t()
     var all = sigset_t()
     unsafe sigemptyset(&none)
@@ -83,7 +84,7 @@ final class KillWriterProcess {
     if input >= 0 { close(input) }
   }
 
-  func kill() { _ = Glibc.kill(identifier, SIGKILL) }
+  func kill() { _ = CairnLibC.kill(identifier, SIGKILL) }
 
   func closeInput() {
     close(input)
@@ -104,7 +105,7 @@ final class KillWriterProcess {
     }
     var buffer = [UInt8](repeating: 0, count: 65_536)
     // SAFETY: the call writes at most the buffer's size.
-    let count = try check("read", unsafe Glibc.read(output, &buffer, buffer.count))
+    let count = try check("read", unsafe CairnLibC.read(output, &buffer, buffer.count))
     return Array(buffer.prefix(count))
   }
 

@@ -1,5 +1,5 @@
-import Foundation
-import Glibc
+import CairnEssentials
+import CairnLibC
 
 /// An overlayfs whose upper layer is on a filesystem of some kind, like a container's root. Only
 /// root may mount one, and not on every machine.

@@ -1,5 +1,5 @@
-import Foundation
-import Glibc
+import CairnEssentials
+import CairnLibC
 
 /// A test's own directory, which is removed with the last reference.
 final class TemporaryDirectory: Sendable {

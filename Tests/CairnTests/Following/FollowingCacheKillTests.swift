@@ -1,7 +1,6 @@
 import CairnStore
 import Foundation
 import FuzzSupport
-import Glibc
 import KillWriter
 import Synchronization
 import Testing

@@ -1,5 +1,5 @@
+import CairnEssentials
 import CairnStore
-import FoundationEssentials
 import FuzzSupport
 import Testing
 

@@ -1,6 +1,6 @@
+import CairnLibC
 import CairnStore
 import FuzzSupport
-import Glibc
 import Testing
 
 @testable import Cairn

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// The built command, and how tests run it.
 enum Command {

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// A program that a test runs, with its input and output in files, so that no pipe can fill up.
 struct ChildProcess {
@@ -30,7 +30,7 @@ struct ChildProcess {
       ])
   }
 
-  func send(_ signal: Int32) { _ = Glibc.kill(identifier, signal) }
+  func send(_ signal: Int32) { _ = CairnLibC.kill(identifier, signal) }
 
   /// Waits for the end of the program.
   func wait() throws -> Outcome {

@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// A test's own terminal, on which it runs the command.
 final class PseudoTerminal {
@@ -6,17 +6,17 @@ final class PseudoTerminal {
   private let path: String
 
   init(columns: Int) throws {
-    controller = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
-    var isLocked: Int32 = 0
-    var number: Int32 = 0
-    // SAFETY: both calls take a pointer to a number. They are TIOCSPTLCK and TIOCGPTN, which
-    // Glibc's module does not expose.
-    guard controller >= 0, unsafe ioctl(controller, 0x4004_5431, &isLocked) == 0,
-      unsafe ioctl(controller, 0x8004_5430, &number) == 0
-    else { throw SupportError(call: "open /dev/ptmx", number: errno) }
-    path = "/dev/pts/\(number)"
+    var ends: (controller: Int32, user: Int32) = (-1, -1)
+    var name = [CChar](repeating: 0, count: 1024)
     var size = winsize(ws_row: 50, ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
-    unsafe _ = ioctl(controller, UInt(TIOCSWINSZ), &size)
+    // SAFETY: all of these live across the call, and no name is longer.
+    guard unsafe openpty(&ends.controller, &ends.user, &name, nil, &size) == 0 else {
+      throw SupportError(call: "openpty", number: errno)
+    }
+    close(ends.user)
+    controller = ends.controller
+    path = String(decoding: name.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+    _ = fcntl(controller, F_SETFD, FD_CLOEXEC)
     _ = fcntl(controller, F_SETFL, O_NONBLOCK)
   }
 

@@ -1,4 +1,5 @@
-import Glibc
+import CairnLibC
+import FuzzSupport
 
 /// Starts a program with no environment but the given variables. Its arguments are bytes; `files`
 /// are its open files.
@@ -7,7 +8,7 @@ func spawn(
   files: [(number: Int32, path: String, flags: Int32)] = []
 ) throws -> pid_t {
   // SAFETY: the actions and the strings live across the call and are freed once after it.
-  var actions = unsafe posix_spawn_file_actions_t()
+  var actions = noSpawnActions()
   unsafe posix_spawn_file_actions_init(&actions)
   defer { unsafe posix_spawn_file_actions_destroy(&actions) }
   for file in files {
@@ -20,7 +21,7 @@ func spawn(
   let variables = unsafe environment.map { unsafe strdup($0) }
   defer { unsafe variables.forEach { unsafe free($0) } }
   // Swift Testing's threads block most signals, and a child would inherit that.
-  var attributes = posix_spawnattr_t()
+  var attributes = noSpawnAttributes()
   var none = sigset_t()
   unsafe sigemptyset(&none)
   unsafe posix_spawnattr_init(&attributes)

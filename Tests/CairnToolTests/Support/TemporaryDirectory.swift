@@ -1,4 +1,4 @@
-import Glibc
+import CairnLibC
 
 /// A test's own directory, which is removed when the test ends. Names in it are bytes.
 final class TemporaryDirectory: Sendable {
@@ -45,7 +45,7 @@ final class TemporaryDirectory: Sendable {
   /// Makes a file that is one hole.
   func makeSparseFile(_ name: String, byteCount: Int) throws {
     try makeFile(name, [])
-    try check("truncate", unsafe truncate(path + "/" + name, byteCount))
+    try check("truncate", unsafe truncate(path + "/" + name, off_t(byteCount)))
   }
 
   func contents(_ name: String) throws -> [UInt8] { try contents(Array(name.utf8)) }

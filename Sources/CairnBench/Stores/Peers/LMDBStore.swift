@@ -1,7 +1,7 @@
 #if Peers
   import CLMDB
   import Cairn
-  import Glibc
+  import CairnLibC
 
   /// LMDB: one environment, its one unnamed database, keys unchanged.
   ///

@@ -1,5 +1,5 @@
 #if Peers
-  import Glibc
+  import CairnLibC
   import Synchronization
 
   /// A resource for one thread at a time: a connection or a read transaction.

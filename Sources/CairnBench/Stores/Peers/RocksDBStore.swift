@@ -1,7 +1,7 @@
 #if Peers
   import CRocksDB
   import Cairn
-  import Glibc
+  import CairnLibC
 
   /// RocksDB through its C interface, configured for lookups by key.
   ///

@@ -1,7 +1,7 @@
 #if Peers
   import CSQLite3
   import Cairn
-  import Glibc
+  import CairnLibC
   import Synchronization
 
   /// SQLite as a key-value store: one table, a write-ahead log, statements prepared once.

@@ -1,6 +1,6 @@
 #if Peers
   import Cairn
-  import Glibc
+  import CairnLibC
 
   /// The files of a `YYKVStore`, each with one value, named by a hash of its key.
   final class YYKVFiles: Sendable {
@@ -17,7 +17,7 @@
       self.path = path
     }
 
-    func close() { _ = Glibc.close(directory) }
+    func close() { _ = CairnLibC.close(directory) }
 
     /// 32 hexadecimal digits that represent the key, like MD5 in the original. A collision is just
     /// as unlikely.
@@ -50,7 +50,7 @@
         if errno == ENOENT { return nil }
         throw failure("openat", name)
       }
-      defer { _ = Glibc.close(file) }
+      defer { _ = CairnLibC.close(file) }
       var status = stat()
       // SAFETY: the kernel fills the structure.
       guard unsafe fstat(file, &status) == 0 else { throw failure("fstat", name) }
@@ -59,7 +59,7 @@
       return try unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, filled in
         while filled < byteCount {
           let rest = unsafe UnsafeMutableBufferPointer(rebasing: buffer[filled..<byteCount])
-          let count = unsafe Glibc.read(file, rest.baseAddress, rest.count)
+          let count = unsafe CairnLibC.read(file, rest.baseAddress, rest.count)
           if count < 0, errno == EINTR { continue }
           guard count > 0 else { throw failure("read", name) }
           filled += count
@@ -71,13 +71,13 @@
     func write(_ value: RawSpan, _ name: String, syncs: Bool) throws {
       let file = unsafe openat(directory, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
       guard file >= 0 else { throw failure("openat", name) }
-      defer { _ = Glibc.close(file) }
+      defer { _ = CairnLibC.close(file) }
       // SAFETY: `write` gets the rest of the span's bytes.
       try unsafe value.withUnsafeBytes { bytes in
         var written = 0
         while written < bytes.count {
           let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[written...])
-          let count = unsafe Glibc.write(file, rest.baseAddress, rest.count)
+          let count = unsafe CairnLibC.write(file, rest.baseAddress, rest.count)
           if count < 0, errno == EINTR { continue }
           guard count > 0 else { throw failure("write", name) }
           written += count

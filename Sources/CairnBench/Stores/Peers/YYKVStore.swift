@@ -1,7 +1,7 @@
 #if Peers
   import CSQLite3
   import Cairn
-  import Glibc
+  import CairnLibC
   import Synchronization
 
   /// The design of YYKVStorage, the basis of YYDiskCache: a table of the entries, with values of up

@@ -1,6 +1,6 @@
 #if Peers
   import Cairn
-  import Glibc
+  import CairnLibC
 
   /// The table of a `YYKVStore`: a row for each key.
   final class YYKVTable {

@@ -1,5 +1,5 @@
+import CairnLibC
 import CairnStore
-import Glibc
 import Testing
 
 @Suite("A checkpoint that is temporarily unreadable")

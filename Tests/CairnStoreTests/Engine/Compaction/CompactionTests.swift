@@ -2,7 +2,6 @@ import CairnRepair
 import CairnStore
 import Foundation
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 

@@ -1,7 +1,7 @@
+import CairnLibC
 import CairnRepair
 import CairnStore
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 

@@ -1,8 +1,8 @@
+import CairnEssentials
+import CairnLibC
 import CairnRepair
 import CairnStore
-import Foundation
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 
@@ -282,10 +282,10 @@ struct FullDiskTests {
       try store.removeValue(forKey: "key\(number)")
     }
     let gate = Gate()
-    let writer = pthread_self()
+    let writer = threadNumber()
     let isCopying = Atomic(false)
     files.setHook { event in
-      if pthread_equal(pthread_self(), writer) != 0 {
+      if threadNumber() == writer {
         // This allocation finds no room.
         if event.call == .allocate { gate.open() }
       } else if event.call == .read, event.file.hasPrefix("seg-") {

@@ -1,6 +1,6 @@
-import Foundation
+import CairnEssentials
+import CairnLibC
 import FuzzSupport
-import Glibc
 import Testing
 
 @testable import CairnStore
@@ -169,7 +169,7 @@ struct ScrubTests {
     let store = try scene.open { $0.access = .systemCalls }
     try scene.fill(store)
     let (file, record) = try scene.place(of: "key 3")
-    let isCut = unsafe truncate("\(scene.directory.store)/\(file)", record.offset) == 0
+    let isCut = unsafe truncate("\(scene.directory.store)/\(file)", off_t(record.offset)) == 0
     try #require(isCut)
     let readCount = Lock(0)
     scene.files.setHook { event in

@@ -1,7 +1,7 @@
+import CairnLibC
 import CairnStore
 import Dispatch
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 

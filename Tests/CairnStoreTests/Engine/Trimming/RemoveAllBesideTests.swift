@@ -1,5 +1,5 @@
+import CairnLibC
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 

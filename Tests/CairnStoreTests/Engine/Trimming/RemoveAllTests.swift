@@ -1,7 +1,7 @@
+import CairnEssentials
+import CairnLibC
 import CairnStore
-import Foundation
 import FuzzSupport
-import Glibc
 import Synchronization
 import Testing
 
