@@ -109,7 +109,7 @@ extension CommandPage {
         #"print one object with "entries", "segments", "bytes", "version" and "damagedValues""#)
     ],
     notes: """
-      Values that are damaged in STORE are damaged in the copy too, and the exit status is then 3.
+      Values that are damaged in STORE are damaged in the copy too. If any was copied, the exit status is 3.
       If more than values is damaged, no copy is made: see cairn salvage.
       """,
     examples: ["cairn backup photos.cairn /backup/photos.cairn"])

@@ -105,7 +105,9 @@ extension DiskCache {
       let result = Swift.Result { try body(&batch) }
       let reads = batch.contents.reads
       do throws(StoreError) {
-        try await commit(batch.end(isFailed: result.isFailure), durability: durability)
+        try await commit(
+          batch.end(isFailed: result.isFailure),
+          durability: result.isFailure ? .process : durability)
       } catch {
         let pause = try attempts.pause(after: error, result) { reads[$0] != nil }
         do { try await Task.sleep(for: pause) } catch { throw StoreError.cancelled }

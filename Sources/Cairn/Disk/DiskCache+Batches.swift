@@ -140,7 +140,8 @@ extension DiskCache {
       do throws(StoreError) {
         let contents = try batch.end(isFailed: result.isFailure)
         try finishing(.batch) { (entered) throws(StoreError) in
-          try enterBatch(contents, durability: durability, &entered)
+          try enterBatch(
+            contents, durability: result.isFailure ? .process : durability, &entered)
         }
       } catch {
         store.pause(try attempts.pause(after: error, result) { reads[$0] != nil })

@@ -77,9 +77,10 @@ extension DiskCache {
     let missing = found.filter { $0.value == nil }.map(\.key)
     if missing.isEmpty { return found.map(\.value) }
     let loaded = try await BulkLoad.values(of: missing, load) { [self] key, bulk in
-      let load = newLoad(of: key, noteJoined: { bulk.decide(key) }) { flight in
+      var load = newLoad(of: key, noteJoined: { bulk.decide(key) }) { flight in
         try await bulk.value(of: key, for: flight.node).map { Loaded($0, options: options) }
       }
+      load.timeLimit = loadPolicy?.timeLimit
       return try await freshValue(forKey: key, load)?.value
     }
     return found.map { $0.value ?? loaded[$0.key] }

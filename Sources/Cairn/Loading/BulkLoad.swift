@@ -87,7 +87,10 @@ final class BulkLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The loaded value of a key, or `nil` if the loader returned none. Called by the key's flight.
   func value(of key: Key, for flight: LoadNode) async throws -> Value? {
-    guard enter(key) else { return try await load([key])[key] }
+    guard enter(key) else {
+      try Task.checkCancellation()
+      return try await load([key])[key]
+    }
     defer { leave(key) }
     guard LoadGraph.add(flight, waitsFor: node) else { throw StoreError.circularLoad }
     defer { LoadGraph.remove(flight, waitsFor: node) }

@@ -72,7 +72,7 @@ extension MemoryCache {
   ///
   /// A key that another call is already loading is not loaded again: this call waits for that load.
   /// Other calls wait for this one in the same way. If the loader returns only some of the keys, those
-  /// are kept. If a load fails, the others are kept before the call throws. The call takes no stale
+  /// are kept, and the others have no value, which is not remembered. If a load fails, the others are kept before the call throws. The call takes no stale
   /// values, whatever the configured policy says. Otherwise like `value(forKey:orLoad:)`.
   ///
   /// - Parameters:
@@ -92,9 +92,10 @@ extension MemoryCache {
     let missing = found.filter { $0.value == nil }.map(\.key)
     if missing.isEmpty { return found.map(\.value) }
     let loaded = try await BulkLoad.values(of: missing, load) { [self] key, bulk in
-      let load = newLoad(of: key, noteJoined: { bulk.decide(key) }) { flight in
+      var load = newLoad(of: key, noteJoined: { bulk.decide(key) }) { flight in
         try await bulk.value(of: key, for: flight.node).map { Loaded($0, options: options) }
       }
+      load.timeLimit = loadPolicy?.timeLimit
       return try await freshValue(forKey: key, load)?.value
     }
     return found.map { $0.value ?? loaded[$0.key] }

@@ -127,7 +127,7 @@ extension MemoryCache {
   }
 
   /// Makes a value's lifetime longer or shorter. The call does not change the idle limit, and does not
-  /// count as an access.
+  /// count as an access. What a load of the key brings that began before is then not kept.
   ///
   /// - Parameters:
   ///   - lifetime: counted from now.
@@ -137,11 +137,17 @@ extension MemoryCache {
   @discardableResult
   public func setLifetime(_ lifetime: Lifetime, forKey key: Key) -> Bool {
     let expires = clock.explicitTimes(lifetime, idleLimit: nil).expires
-    return look(key, isRead: false) { state, slot in
+    var outdated: SingleFlight<Key, Loaded<Value>?>.Outdated?
+    let schedules = look(key, isRead: false) { state, slot in
+      // A load that began earlier must not make the lifetime longer again.
+      outdated = flights.outdate(key)
       state.table.nodes[Int(slot)].expires = expires
       state.table.deadlines.update(slot, &state.table.nodes)
-      return true
-    } ?? false
+      return schedulesMaintenance && state.schedulesTrim()
+    }
+    if let outdated { flights.finish(outdated, key) }
+    if schedules == true { scheduleTrim() }
+    return schedules != nil
   }
 
   /// The value of a key. Setting `nil` removes the value.

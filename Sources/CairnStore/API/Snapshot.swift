@@ -61,7 +61,7 @@ public final class Snapshot: Sendable {
   ///     store.
   ///   - progress: called occasionally, on this thread.
   /// - Returns: what was copied. Values that are damaged in the store are damaged in the copy too,
-  ///   and the report lists them.
+  ///   and the report lists those that were copied.
   /// - Throws: `corrupt` if the head of a record is damaged (use `Store.salvage` of the
   ///   module `CairnRepair`); `unusable`, `noSpace`, `unsafeFile`,
   ///   `unsupportedFileSystem`, `closed`, `usedAfterFork`, `system`.

@@ -5,6 +5,7 @@
 ///
 ///     cairn: warning: maintenance: /var/lib/blobs.cairn: no checkpoint is made: …
 ///
+/// ``silent`` silences the log. A custom handler receives every message, or those from a given level
 /// upwards:
 ///
 ///     configuration.log = DiagnosticLog(from: .info) { message in print(message) }

@@ -36,6 +36,7 @@ struct Backup {
       report.version = snapshot.lastSequence
       report.entryCount = snapshot.index.count
       let parts = parts(of: snapshot)
+      try check(parts, of: snapshot, against: copy)
       let highestID = parts.reduce(0) { max($0, $1.segment.id.rawValue) }
       let checkpointID = max(highestID + 1, copy.earlier?.nextID ?? 0)
       try copy.announce(
@@ -46,7 +47,7 @@ struct Backup {
       var manifest = catalog.withLock { state in
         Manifest(
           storeIdentifier: state.manifest.storeIdentifier, hashSecret: state.manifest.hashSecret,
-          bootIdentifier: catalog.bootIdentifier)
+          bootIdentifier: Manifest.noBoot)
       }
       manifest.lastSequence = snapshot.lastSequence
       manifest.lastTime = session.clock.now()
@@ -69,6 +70,8 @@ struct Backup {
     var segment: Segment
     var end: Int
     var covered: Checkpoint.CoveredSegment
+    /// Whether the store has written to the segment lately.
+    var mayHaveChanged = false
 
     /// The segment in an earlier backup.
     func entry(in earlier: Manifest?) -> Manifest.SealedSegment? {
@@ -85,11 +88,41 @@ struct Backup {
     var copiedByteCount: Int
   }
 
+  /// At least as many segments as can be open at once.
+  private static var openCount: Int { 10 }
+
   /// All segments but empty ones.
   private func parts(of snapshot: SnapshotState) -> [Part] {
-    zip(snapshot.segments, snapshot.covered)
+    var parts = zip(snapshot.segments, snapshot.covered)
       .map { Part(segment: $0.0, end: $0.1, covered: $1) }
       .filter { $0.end > SegmentHeader.byteCount && $0.covered.highestSequence > 0 }
+    // The open segment, and those that may be rolled but not sealed.
+    let newest = parts.indices.sorted {
+      parts[$0].covered.highestSequence > parts[$1].covered.highestSequence
+    }
+    for index in newest.prefix(Self.openCount) { parts[index].mayHaveChanged = true }
+    return parts
+  }
+
+  /// Throws unless the snapshot continues an earlier backup.
+  private func check(
+    _ parts: [Part], of snapshot: SnapshotState, against copy: borrowing StoreCopy
+  ) throws(StoreError) {
+    guard let earlier = copy.earlier else { return }
+    func refuse(_ reason: String) -> StoreError {
+      .unusable(
+        path: copy.directory.path, reason: "\(reason): make a new backup in another directory")
+    }
+    if earlier.lastSequence > snapshot.lastSequence {
+      throw refuse("it is newer than the snapshot")
+    }
+    // After a restored backup or a power cut, the store may give the same ids again.
+    let salts = Dictionary(
+      uniqueKeysWithValues: earlier.sealedSegments.map { ($0.id, $0.salt) })
+    let isOther = parts.contains { part in
+      salts[part.segment.id].map { $0 != part.segment.header.salt } ?? false
+    }
+    if isOther { throw refuse("it has other segments than the store") }
   }
 
   private func copySegments(
@@ -125,22 +158,25 @@ struct Backup {
     var known = 0
     let file: File
     if let entry = part.entry(in: copy.earlier) {
-      // Numbers are never used twice, not even after a power cut.
-      if entry.byteCount == part.end, entry.highestSequence == part.covered.highestSequence {
-        return 0
-      }
       guard let found = try copy.openFile(segment.name) else {
         throw .corrupt(
           Corruption(
             directory: copy.directory.path, file: segment.name, offset: 0, cause: .missingFile))
       }
       (known, file) = (entry.byteCount, found)
-      // The earlier backup needs these bytes, and a power cut may have taken them from the store.
-      guard known < part.end, try isSame(segment, in: file, through: known) else {
+      let isWhole =
+        known == part.end && entry.highestSequence == part.covered.highestSequence
+      // A power cut, or a restored copy of the store, may have replaced records of a segment that
+      // was open. Any segment made since then has another salt.
+      let wasOpen =
+        part.mayHaveChanged || entry.highestSequence + 1 > copy.earlier?.lastSequence ?? 0
+      if isWhole, !wasOpen, try file.status().byteCount >= known { return 0 }
+      guard known <= part.end, try isSame(segment, in: file, through: known) else {
         throw .unusable(
           path: copy.directory.path,
-          reason: "it has writes that the store has lost: make a new backup elsewhere")
+          reason: "it has other records than the store: make a new backup in another directory")
       }
+      if isWhole { return 0 }
     } else {
       file = try copy.createFile(segment.name)
     }

@@ -150,13 +150,14 @@ struct BatchRecords: ~Copyable {
     return lastNumbers[key].map { operations[$0] }
   }
 
-  /// What a put makes of a key. Its version is 0.
-  func entry(of put: Operation) -> ByteEntry {
+  /// What a put makes of a key, or `nil` if it expires at once. Its version is 0.
+  func entry(of put: Operation) -> ByteEntry? {
     let bytes = chunks[Int(put.chunk)].bytes
     let record = bytes.rawSpan.extracting(Int(put.position)..<bytes.count)
     guard let header = RecordHeader(decoding: record, limit: .max) else {
       preconditionFailure("a batch encodes its own records")
     }
+    if header.hasExpired(accessed: { now }, now: now) { return nil }
     let value: [UInt8]
     if header.valueByteCount >= Self.keptByteCount {
       let next = chunks[Int(put.chunk) + 1]

@@ -107,17 +107,20 @@ package struct StoreCopy: ~Copyable {
       }
     }
     func backup() throws(StoreError) -> Manifest? {
-      guard let manifest = try ManifestFile(directory: directory).read() else { return nil }
-      // Every session that may write counts its manifests.
-      guard manifest.storeIdentifier == storeIdentifier, manifest.generation == 0,
-        manifest.isClean, manifest.openSegments.isEmpty
-      else {
+      let file = ManifestFile(directory: directory)
+      let found: Manifest?
+      do throws(StoreError) { found = try file.read() } catch { throw error.located(in: path) }
+      guard let manifest = found else { return nil }
+      guard manifest.storeIdentifier == storeIdentifier, manifest.isUnopened else {
         throw .unusable(
           path: path, reason: "it is a store of its own, not an earlier backup of this one")
       }
       return manifest
     }
     guard try backup() != nil else { return nil }
+    if try directory.isInside(source) {
+      throw .unusable(path: path, reason: "it lies inside the store")
+    }
     guard let lockFile = try directory.openFile(FileName.lock, mode: .readWrite) else {
       throw .unusable(path: path, reason: "it has no lock file")
     }
@@ -138,13 +141,18 @@ package struct StoreCopy: ~Copyable {
   package mutating func announce(_ ids: [UInt64]) throws(StoreError) {
     guard var manifest = earlier else { return }
     let leftover = Set(manifest.pendingIDs + manifest.retiredIDs)
+    var hasChanged = false
     for name in try directory.names() where !manifest.listedFiles.contains(name) {
       if let id = FileName.identifier(in: name), leftover.contains(id) || id >= manifest.nextID {
         try directory.unlink(name)
+        hasChanged = true
       }
     }
+    // DURABILITY: the removals are on disk before a manifest drops the ids.
+    if hasChanged { try directory.synchronize() }
     (manifest.pendingIDs, manifest.retiredIDs) = (ids, [])
     manifest.nextID = max(manifest.nextID, (ids.max() ?? 0) + 1)
+    manifest.generation &+= 1
     let file = ManifestFile(directory: directory)
     try file.synchronize(try file.prepare(manifest))
     try file.install()
@@ -160,6 +168,7 @@ package struct StoreCopy: ~Copyable {
   private mutating func renew(_ earlier: Manifest, _ manifest: Manifest) throws(StoreError) {
     let old = earlier.listedFiles.subtracting(manifest.listedFiles)
     var manifest = manifest
+    manifest.generation = earlier.generation &+ 1
     manifest.retiredIDs = Set(old.compactMap { FileName.identifier(in: $0) }).sorted()
     let file = ManifestFile(directory: directory)
     // DURABILITY: the names of the new files are on disk before the manifest.
@@ -177,8 +186,10 @@ package struct StoreCopy: ~Copyable {
 
   /// Creates a file that `discard` would remove.
   package mutating func createFile(_ name: String) throws(StoreError) -> File {
+    // Only then: a file that is already there belongs to an earlier backup.
+    let file = try directory.createFile(name)
     names.append(name)
-    return try directory.createFile(name)
+    return file
   }
 
   /// Makes the directory a store, durably. All files that the manifest lists are already durable,

@@ -59,7 +59,8 @@ package struct Manifest: Sendable, Hashable {
   package var checkpointChecksum: UInt32 = 0
   /// The time of day when the manifest was written.
   package var lastTime = Timestamp(millisecondsSinceEpoch: 0)
-  /// Identifies the boot in which the manifest was written: 16 bytes.
+  /// Identifies the boot in which the manifest was written: 16 bytes, or zeros in a backup that no
+  /// session has written to.
   package var bootIdentifier: [UInt8]
   /// Whether nothing has been appended since the manifest was written. The lengths of the open
   /// segments are then exact.
@@ -88,6 +89,14 @@ package struct Manifest: Sendable, Hashable {
     sealedSegments.reduce(max(floorSequence, lastSequence)) {
       max($0, $1.highestSequence, $1.compactedAt)
     }
+  }
+
+  /// The boot identifier of a backup.
+  package static let noBoot = [UInt8](repeating: 0, count: 16)
+
+  /// Whether this is a backup that no session has written to: each session writes its boot.
+  package var isUnopened: Bool {
+    bootIdentifier == Self.noBoot && isClean && openSegments.isEmpty
   }
 
   /// How many places a session reserves for future segments. Rolling to a reserved segment needs no

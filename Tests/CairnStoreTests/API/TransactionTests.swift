@@ -316,6 +316,16 @@ struct TransactionTests {
     #expect(try !store.contains("c"))
   }
 
+  @Test("A batch does not read what it has written if that expires at once")
+  func expired() throws {
+    try store.write { batch in
+      try batch.setValue("1", forKey: "a", lifetime: .seconds(0))
+      #expect(try batch.value(forKey: "a") == nil)
+      #expect(try batch.increment(forKey: "a") == 1)
+    }
+    #expect(try store.counter(forKey: "a") == 1)
+  }
+
   @Test("A batch reads large values that it has written")
   func largeValues() throws {
     let large = [UInt8](repeating: 7, count: 70_000)

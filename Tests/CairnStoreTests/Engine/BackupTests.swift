@@ -325,9 +325,94 @@ struct BackupTests {
       Issue.record("it is taken for an earlier backup")
       return
     }
-    #expect(reason.contains("has lost"))
+    #expect(reason.contains("other records"))
     let copy = try Store(readingAt: copyPath)
     #expect(try copy.text("19") == "lost 19")
     try copy.close()
+  }
+
+  @Test("Records of the same length under the same numbers are not taken for those of the backup")
+  func sameLength() throws {
+    let scene = try StoreScene()
+    try scene.open().close()
+    let old = try scene.killed()
+    let copyPath = scene.directory("copy")
+    let store = try scene.open()
+    try store.setValue("11111111", forKey: "a")
+    try store.backup(to: copyPath)
+    try store.close()
+    // The store as it was before, restored from a plain copy.
+    let again = try old.open()
+    try again.setValue("22222222", forKey: "a")
+    guard case .unusable = storeError({ try again.backup(to: copyPath) }) else {
+      Issue.record("the records are taken for the same")
+      return
+    }
+    try again.close()
+    let copy = try Store(readingAt: copyPath)
+    #expect(try copy.text("a") == "11111111")
+    try copy.close()
+  }
+
+  @Test("A backup that has other segments under the same ids stays whole")
+  func otherSalts() throws {
+    let manager = FileManager.default
+    let store = try Store(directory.store, .small(clock: clock))
+    try store.setValue("1", forKey: "a")
+    try store.backup(to: directory("first"))
+    /// Restores the first backup, writes to it, and backs it up.
+    func continued(_ name: String, to destination: String) throws {
+      try manager.copyItem(atPath: directory("first"), toPath: directory(name))
+      let store = try Store(directory(name), .small(clock: clock))
+      try store.setValue([UInt8](name.utf8), forKey: "b")
+      defer { try? store.close() }
+      try store.backup(to: destination)
+    }
+    try continued("second", to: copyPath)
+    guard case .unusable(_, let reason) = storeError({ try continued("third", to: copyPath) })
+    else {
+      Issue.record("it is taken for an earlier backup")
+      return
+    }
+    #expect(reason.contains("other segments"))
+    #expect(try Store.verify(path: copyPath).damage == [])
+    let copy = try Store(readingAt: copyPath)
+    #expect(try copy.text("b") == "second")
+    try copy.close()
+  }
+
+  @Test("A snapshot that is older than a backup, and a directory inside the store, are refused")
+  func older() throws {
+    let store = try Store(directory.store, .small(clock: clock))
+    try fill(store, 3)
+    let snapshot = try store.snapshot()
+    defer { snapshot.close() }
+    try store.setValue("new", forKey: "key1")
+    try store.backup(to: copyPath)
+    guard case .unusable(_, let reason) = storeError({ try snapshot.backup(to: copyPath) }) else {
+      Issue.record("the backup went back in time")
+      return
+    }
+    #expect(reason.contains("newer than the snapshot"))
+    try FileManager.default.moveItem(atPath: copyPath, toPath: directory.store + "/inside")
+    guard case .unusable = storeError({ try store.backup(to: directory.store + "/inside") }) else {
+      Issue.record("the backup is in the store")
+      return
+    }
+  }
+
+  @Test("A store that follows a backup sees its renewal")
+  func followed() throws {
+    let store = try Store(directory.store, .small(clock: clock))
+    try fill(store, 3)
+    try store.backup(to: copyPath)
+    let follower = try Store(following: copyPath)
+    #expect(try follower.count() == 3)
+    try store.setValue("new", forKey: "key1")
+    try store.removeValue(forKey: "key2")
+    try store.backup(to: copyPath)
+    #expect(try follower.text("key1") == "new")
+    #expect(try follower.count() == 2)
+    try follower.close()
   }
 }

@@ -171,6 +171,21 @@ struct BulkLoadTests {
     #expect(values == ["six", "seven"])
   }
 
+  @Test("The configured time limit applies")
+  func timeLimit() async throws {
+    let scene = LoadScene()
+    let cache = scene.memory(.with { $0.timeLimit = .seconds(10) })
+    let call = Task {
+      try await cache.values(forKeys: ["1", "2"]) { _ in
+        try await Task.sleep(for: .seconds(600))
+        return [:]
+      }
+    }
+    await eventually { cache.flights.counts.startedCount == 2 }
+    scene.advance(by: .seconds(10))
+    await #expect(throws: StoreError.loadTimedOut(limit: .seconds(10))) { try await call.value }
+  }
+
   @Test("A key that is written during the load keeps what was written", arguments: Kind.allCases)
   func written(kind: Kind) async throws {
     let cache = try subject(kind)

@@ -1,6 +1,8 @@
-import Cairn
+import CairnStore
 import FuzzSupport
 import Testing
+
+@testable import Cairn
 
 @Suite("Expiry in a cache in memory")
 struct MemoryExpiryTests {
@@ -241,5 +243,44 @@ struct MemoryExpiryTests {
     #expect(cache.contains(3))
     cache.trim(.unused(for: .seconds(5)))
     #expect(cache.audit() == [])
+  }
+
+  @Test("A first lifetime that is set later is maintained too")
+  func maintained() {
+    let cache: MemoryCache<String, Int> = scene.cache { $0.maintenanceInterval = .seconds(5) }
+    cache.setValue(1, forKey: "a")
+    #expect(scene.background.delays.isEmpty)
+    cache.setLifetime(.seconds(3), forKey: "a")
+    #expect(scene.background.delays == [.seconds(5)])
+    scene.clock.advance(by: .seconds(5))
+    scene.background.runAll(dueAfter: .seconds(5))
+    #expect(cache.statistics()["expirations"] == 1)
+  }
+
+  @Test("A load that began before does not make a lifetime longer again")
+  func shortened() async throws {
+    let scene = LoadScene()
+    let cache = scene.memory(.with { $0.staleWhileRevalidating = .seconds(100) })
+    cache.setValue("old", forKey: "a", lifetime: .seconds(10))
+    scene.clock.advance(by: .seconds(11))
+    let gate = Gate()
+    let stale = try await cache.loaded(forKey: "a") { prior in
+      await gate.wait()
+      guard let prior else { return .absent(for: .zero) }
+      return prior.notModified(lifetime: .seconds(1000))
+    }
+    #expect(stale?.value == "old")
+    cache.setValue("new", forKey: "a", lifetime: .seconds(10))
+    let refreshed = Task {
+      try await cache.loaded(forKey: "a", policy: .with { $0.refreshAhead = 0 }) { prior in
+        await gate.wait()
+        return prior?.notModified(lifetime: .seconds(1000)) ?? .absent(for: .zero)
+      }
+    }
+    #expect(try await refreshed.value?.value == "new")
+    cache.setLifetime(.seconds(1), forKey: "a")
+    gate.open()
+    await eventually { !cache.flights.isActive }
+    #expect(cache.info(forKey: "a")?.expires == scene.clock.now().advanced(by: .seconds(1)))
   }
 }
