@@ -411,6 +411,8 @@ struct BackupTests {
     try store.setValue("new", forKey: "key1")
     try store.removeValue(forKey: "key2")
     try store.backup(to: copyPath)
+    // Nobody announces changes of a backup.
+    try follower.catchUp()
     #expect(try follower.text("key1") == "new")
     #expect(try follower.count() == 2)
     try follower.close()
