@@ -28,7 +28,7 @@ struct Worker {
     for number in 0..<acknowledged where !skipped.contains(number) { model.apply(number) }
     model.forgetReads()
     var configuration = StoreConfiguration()
-    configuration.log = .none
+    configuration.log = .silent
     configuration.durability = .process
     configuration.segmentByteLimit = options.segmentByteLimit
     configuration.countLimit = options.countLimit

@@ -77,7 +77,7 @@ struct FollowerProcess {
 
   private mutating func open() throws -> Store {
     var configuration = StoreConfiguration()
-    configuration.log = .none
+    configuration.log = .silent
     configuration.access = access
     while true {
       let done = writer.done
@@ -136,7 +136,7 @@ struct FollowerProcess {
     try note(entry, of: key, done: done)
   }
 
-  private func note(_ entry: Entry?, of key: Int, done: Int) throws {
+  private func note(_ entry: ByteEntry?, of key: Int, done: Int) throws {
     let begun = writer.begun
     log.note(
       FollowedEvent(
@@ -150,7 +150,7 @@ struct FollowerProcess {
     let done = freshness == .everyRead ? writer.done : 0
     let snapshot = try store.snapshot()
     defer { snapshot.close() }
-    var entries: [[UInt8]: Entry] = [:]
+    var entries: [[UInt8]: ByteEntry] = [:]
     try snapshot.forEachEntry { entry in
       entries[entry.key] = entry
       return .next

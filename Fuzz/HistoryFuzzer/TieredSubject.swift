@@ -68,8 +68,8 @@ struct TieredSubject: HistorySubject {
 
   func take(_ key: [UInt8]) throws -> [UInt8]? { try cache.takeValue(forKey: key) }
 
-  func extend(_ key: [UInt8]) throws -> Bool {
-    try cache.extendLifetime(forKey: key, to: HistoryPlan.time * 1000)
+  func setLifetime(_ key: [UInt8]) throws -> Bool {
+    try cache.setLifetime(.after(HistoryPlan.time * 1000), forKey: key)
   }
 
   func removeAll() throws { try cache.removeAll() }

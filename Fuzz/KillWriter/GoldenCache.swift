@@ -51,7 +51,8 @@ package enum GoldenCache {
     try short.setValue(Data(bytes), forKey: 0x1234)
     try short.close()
 
-    let ids = try cache(path, keys: .uuid, values: ValueCoder<Page>.propertyList())
+    let ids = try cache(
+      path, keys: KeyCoder<UUID>.standard, values: ValueCoder<Page>.propertyList())
     try ids.setValue(page, forKey: id)
     try ids.close()
 

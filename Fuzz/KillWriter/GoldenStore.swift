@@ -135,6 +135,6 @@ package enum GoldenStore {
       try batch.setValue(value("also in the batch", byteCount: 5000), forKey: "also in the batch")
     }
     try store.setValue(value("extended", byteCount: 9), forKey: "extended", lifetime: .seconds(900))
-    try store.extendLifetime(forKey: "extended", to: century)
+    try store.setLifetime(.after(century), forKey: "extended")
   }
 }

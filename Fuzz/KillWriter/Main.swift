@@ -90,7 +90,7 @@ func storeError(_ body: () throws -> Void) -> StoreError? {
 /// Small segments, so that they roll often.
 func configuration(_ durability: Durability = .process) -> StoreConfiguration {
   var configuration = StoreConfiguration()
-  configuration.log = .none
+  configuration.log = .silent
   configuration.segmentByteLimit = 64 << 10
   configuration.durability = durability
   return configuration

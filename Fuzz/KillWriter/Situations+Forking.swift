@@ -19,7 +19,7 @@ extension Situations {
       { try store.removeValues(forKeys: ["key"]) }, { try store.remove { _, _ in true } },
       { try store.maintain() }, { _ = try store.values(forKeys: ["key", "other"]) },
       { try store.update(forKey: "key") { _ in [1] } }, { try store.compact() },
-      { _ = try store.snapshot() }, { try store.extendLifetime(forKey: "key", to: .seconds(9)) },
+      { _ = try store.snapshot() }, { try store.setLifetime(.seconds(9), forKey: "key") },
       { _ = try store.compareAndSet("child", forKey: "key", expecting: nil) },
       { try store.withValue(forKey: "key") { _ in } }, { try store.trim(.toFreeDiskSpace(1)) },
     ]

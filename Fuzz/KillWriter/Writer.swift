@@ -41,13 +41,13 @@ enum Writer {
 
   private static func perform(_ operation: Workload.Operation, in store: Store) throws {
     if operation.isBatch {
-      try store.transact(durability: operation.durability) { transaction in
+      try store.write(durability: operation.durability) { batch in
         for (key, value) in operation.changes {
-          _ = try transaction.value(forKey: key)
+          _ = try batch.value(forKey: key)
           if let value {
-            try transaction.setValue(value, forKey: key)
+            try batch.setValue(value, forKey: key)
           } else {
-            try transaction.removeValue(forKey: key)
+            try batch.removeValue(forKey: key)
           }
         }
       }

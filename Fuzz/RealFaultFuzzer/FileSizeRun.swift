@@ -16,7 +16,7 @@ enum FileSizeRun {
       var random = FuzzRandom(seed: seed)
       byteLimit = (65_536 << random.below(7)) + random.below(65_536)
       ignoresSignal = random.once(in: 2)
-      configuration.log = .none
+      configuration.log = .silent
       configuration.segmentByteLimit = 65_536 << random.below(7)
       if random.once(in: 2) { configuration.durability = .process }
       let mean = random.element(of: [100, 1000, 20_000])

@@ -27,7 +27,7 @@ struct SmallDiskRun {
     let pages = meanByteCount < 1000 ? 3 << 8 : 15 << 8
     disk = try TinyDisk(byteCount: (1 << 20) + random.below(pages) * 4096)
     var configuration = StoreConfiguration()
-    configuration.log = .none
+    configuration.log = .silent
     configuration.segmentByteLimit = 131_072 << random.below(10)
     if random.once(in: 2) { configuration.durability = .process }
     self.configuration = configuration

@@ -28,7 +28,7 @@ enum BackupCommand {
             "damagedValues",
             .array(
               report.damage.map {
-                .object($0.place.members + [JSON.member(key: $0.keys.first)])
+                .object($0.place.members + [JSON.member("key", $0.keys.first)])
               })
           ),
         ]).text)
@@ -38,8 +38,7 @@ enum BackupCommand {
           "damaged: \(value)\(VerifyCommand.ofKey(value.keys.first))", style: .error)
       }
       try console.tell(
-        "copied \(DisplayText.count(report.entryCount, "entry", "entries")) in "
-          + "\(DisplayText.count(report.segmentCount, "segment")), "
+        "the backup has \(DisplayText.count(report.entryCount, "entry", "entries")); copied "
           + DisplayText.exactSize(report.byteCount))
     }
     if !report.damage.isEmpty {

@@ -1,8 +1,7 @@
 /// The commands of `cairn`, in the order of the help.
 enum Command: String, CaseIterable {
-  case put, get, info, delete, expire, keys, stats, top, verify, scrub, salvage, trim, compact
-  case backup
-  case `import`, export
+  case put, get, info, delete, increment, expire, keys, dump, load
+  case stats, top, verify, salvage, trim, compact, backup, `import`, export
   case completions, version, help
 
   /// Everything that the help says about the command.
@@ -12,12 +11,14 @@ enum Command: String, CaseIterable {
     case .get: .get
     case .info: .info
     case .delete: .delete
+    case .increment: .increment
     case .expire: .expire
     case .keys: .keys
+    case .dump: .dump
+    case .load: .load
     case .stats: .stats
     case .top: .top
     case .verify: .verify
-    case .scrub: .scrub
     case .salvage: .salvage
     case .trim: .trim
     case .compact: .compact
@@ -33,9 +34,12 @@ enum Command: String, CaseIterable {
 
 /// The options, which begin with two dashes.
 enum Option: String, CaseIterable {
-  case lifetime, prefix, long, tree, limit, json, decode, count, bytes, expired, order, rate
-  case interval, histograms, man, color, help, version
+  case lifetime, metadata, counter, prefix, long, tree, limit, json, decode, count, bytes, expired
+  case order, rate, interval, wait, histograms, man, color, help, version
+  case ifAbsent = "if-absent"
+  case keyFormat = "key-format"
   case olderThan = "older-than"
+  case unusedFor = "unused-for"
 
   /// Alternative names of options, which the help does not show.
   static let synonyms: [String: Option] = ["ttl": .lifetime, "colour": .color]
@@ -52,6 +56,7 @@ enum Option: String, CaseIterable {
   /// The words that the option's value can be; empty if the value can be anything.
   var choices: [String] {
     switch self {
+    case .keyFormat: KeyFormat.allCases.map(\.rawValue)
     case .decode: ["percent", "none"]
     case .order: ["lru", "largest"]
     case .color: ["auto", "always", "never"]
@@ -62,12 +67,13 @@ enum Option: String, CaseIterable {
   /// The name of the option's value in the help, or `nil` if the option takes none.
   var valueName: String? {
     switch self {
-    case .lifetime, .olderThan, .interval: "TIME"
+    case .lifetime, .olderThan, .unusedFor, .interval, .wait: "TIME"
+    case .metadata: "TEXT"
     case .prefix: "P"
     case .limit, .count: "N"
     case .bytes, .rate: "SIZE"
-    case .decode, .order, .color: choices.joined(separator: "|")
-    case .long, .tree, .json, .expired, .histograms, .man, .help, .version: nil
+    case .keyFormat, .decode, .order, .color: choices.joined(separator: "|")
+    case .ifAbsent, .counter, .long, .tree, .json, .expired, .histograms, .man, .help, .version: nil
     }
   }
 

@@ -48,8 +48,7 @@ extension CommandPage {
         checkpoint   the age of the newest checkpoint; after a crash, an open reads later records
       """,
     options: [
-      OptionUse(
-        .interval, "the time between two samples: seconds, with optional decimals, or 1m"),
+      OptionUse(.interval, "the time between two samples"),
       OptionUse(.count, "end after this many samples"),
       OptionUse(
         .json,
@@ -67,40 +66,29 @@ extension CommandPage {
     about: """
       Reads and checks every byte of every file of the store, and compares the checkpoint with the
       records. The exit status is 3 if it finds damage. Names the first 20 damaged places by file
-      and offset, and by key if a value is damaged.
+      and offset, and by keys if known. Writes nothing.
+
+      While another program has the store open, it checks the log: every record, and every value
+      that a read would find, but no replaced or removed values, and neither the checkpoint nor the
+      manifest. Such a program scrubs by itself if its configuration says so.
       """,
     options: [
       OptionUse(
-        .json,
+        .rate,
         """
-        print one object with "records", "bytes", "tornBytes" and "errors", a list of all damaged
-        places with "file", "offset", "cause" (a name such as badValue) and "key" (null if it is
-        unknown, "keyBase64" if it is not UTF-8)
-        """)
-    ],
-    examples: ["cairn verify photos.cairn"])
-
-  static let scrub = CommandPage(
-    "check every live value, at a limited rate",
-    about: """
-      Reads the log once and checks every record and every value that a read would find. Unlike
-      cairn verify, it skips replaced and removed values, and can limit its rate to leave the disk
-      to other programs. The exit status is 3 if it finds damage. Names the first 20 damaged places
-      by file and offset, and by their keys if known.
-
-      A program that has the store open scrubs by itself if its configuration says so.
-      """,
-    options: [
-      OptionUse(.rate, "read this many bytes per second, on average: a number, or 500K, 10M"),
+        read this many bytes per second, on average, to leave the disk to other programs. The
+        command pauses after each file
+        """),
       OptionUse(
         .json,
         """
-        print one object with "records", "bytes" and "damage"; each damaged place has "file",
-        "offset", "cause" (a name such as badValue), "keyCount" (how many keys are lost) and
+        print one object with "records", "bytes", "tornBytes" and "damage", a list of all damaged
+        places with "file", "offset", "cause" (a name such as badValue), "keyCount" (how many keys
+        need the place: 0 if they were rewritten or removed since, null if it is unknown) and
         "keys", objects with "key" (or "keyBase64", if it is not UTF-8)
         """),
     ],
-    examples: ["cairn scrub photos.cairn --rate 10M"])
+    examples: ["cairn verify photos.cairn", "cairn verify photos.cairn --rate 10M"])
 
   static let completions = CommandPage(
     "print completions for a shell",

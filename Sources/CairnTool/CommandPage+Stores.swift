@@ -40,11 +40,9 @@ extension CommandPage {
       OptionUse(.count, "remove keys until at most this many are left"),
       OptionUse(
         .bytes,
-        """
-        remove keys until at most this many bytes are live, as in cairn stats: a number, or 500K,
-        10M, 2G
-        """),
-      OptionUse(.olderThan, "remove keys not written for this long: seconds, or 15m, 12h, 7d, 2w"),
+        "remove keys until at most this many bytes are live, as in cairn stats"),
+      OptionUse(.olderThan, "remove keys that were written longer ago than this"),
+      OptionUse(.unusedFor, "remove keys that were neither read nor written for this long"),
       OptionUse(.expired, "remove expired keys; --count and --bytes remove them first"),
       OptionUse(
         .order,
@@ -52,9 +50,10 @@ extension CommandPage {
         which keys --count and --bytes remove first: lru, the default, removes the keys read or
         written longest ago; largest removes the keys that take the most bytes
         """),
+      .wait,
       OptionUse(.json, #"print one object with "removed", "removedBytes" and "damaged""#),
     ],
-    alternativeCount: 4,
+    alternativeCount: 5,
     notes: """
       Access times come from the last checkpoint. cairn get does not change them, and a store may
       lose up to an hour of them in short sessions. Keys without an access time are in the order of
@@ -65,7 +64,7 @@ extension CommandPage {
     examples: [
       "cairn trim photos.cairn --count 5000",
       "cairn trim photos.cairn --bytes 10G --order largest",
-      "cairn trim photos.cairn --older-than 30d",
+      "cairn trim photos.cairn --older-than 30d", "cairn trim sessions.cairn --expired",
     ])
 
   static let compact = CommandPage(
@@ -75,13 +74,14 @@ extension CommandPage {
       about one segment of free space. You can interrupt it at any time.
       """,
     options: [
+      .wait,
       OptionUse(
         .json,
         """
         print one object with "bytesBefore" and "bytesAfter" (the store's disk space, as in
         cairn stats), "removedSegments", "writtenSegments", "copiedRecords", "droppedTombstones" and
         "unreadableSegments"
-        """)
+        """),
     ],
     notes: """
       A damaged value is copied as it is. A file with other damage is left unchanged while a key may
@@ -98,9 +98,10 @@ extension CommandPage {
     operands: ["STORE", "DESTINATION"],
     about: """
       Copies STORE into a new store at DESTINATION, which must be missing or an empty directory, and
-      reads back every byte of the copy before it becomes a store. Shares blocks if the filesystem
-      supports it. A program that has STORE open can make a backup itself while it writes. Ctrl-C
-      removes the copy.
+      reads back every byte of the copy before it becomes a store. If DESTINATION is an earlier
+      backup of STORE, only what has changed since is copied, and the earlier backup stays whole
+      until then. Shares blocks if the filesystem supports it. A program that has STORE open can
+      make a backup itself while it writes. Ctrl-C removes an unfinished copy.
       """,
     options: [
       OptionUse(
@@ -112,64 +113,4 @@ extension CommandPage {
       If more than values is damaged, no copy is made: see cairn salvage.
       """,
     examples: ["cairn backup photos.cairn /backup/photos.cairn"])
-
-  static let `import` = CommandPage(
-    "store the files of a directory tree",
-    operands: ["STORE", "DIRECTORY"],
-    about: """
-      Stores every file below DIRECTORY. The key is the file's path relative to DIRECTORY, and the
-      value its contents. An empty directory becomes a key that ends in / and has an empty value.
-      Creates STORE if it is missing, and skips STORE's own directory.
-
-      Symbolic links are not followed. They are skipped and counted, as are pipes, sockets and
-      devices. Unreadable files are reported and skipped, and the exit status is then 5. Files whose
-      value is already in the store are not written again, so you can run the command again to
-      complete an interrupted import. Nothing is removed from the store.
-
-      A value counts as written when it is imported. Modification times of files are not kept, so
-      cairn trim --older-than counts from the import.
-      """,
-    options: [
-      OptionUse(
-        .decode,
-        """
-        how names become keys: percent decodes the file names of the caches TMCache and PINCache,
-        where a percent sign without two hexadecimal digits stands for itself; none takes every
-        path unchanged
-        """),
-      OptionUse(
-        .lifetime,
-        """
-        remove the keys after this time: seconds, or 15m, 12h, 7d, 2w. Every file is then stored,
-        even if the store already has its value
-        """),
-      OptionUse(.json, "print one object that says what was done"),
-    ],
-    notes: """
-      Without --decode, files that cairn export put into .cairn-encoded get their original keys.
-      """,
-    examples: [
-      "cairn import photos.cairn ~/photos", "cairn import cache.cairn /tmp/pages --lifetime 7d",
-    ])
-
-  static let export = CommandPage(
-    "write the values as the files of a new tree",
-    operands: ["STORE", "DIRECTORY"],
-    about: """
-      Writes every value to its own file below DIRECTORY, which must be empty or missing. A key that
-      is a relative path becomes the path of its file. A key that ends in / and has an empty value
-      becomes an empty directory.
-
-      Other keys are encoded: keys with an empty name, a name . or .., or a name of more than 255
-      bytes; keys with a zero byte; keys that end in / but have a value; keys that begin with
-      .cairn-encoded; and keys whose file would be where another key needs a directory, such as a
-      next to a/b. Their files are in DIRECTORY/.cairn-encoded. The path of each is the key with
-      every byte except letters, digits, - and _ as %NN, cut into names of 200 bytes; all names but
-      the last end in +. No two keys share a path, and cairn import restores the same keys.
-
-      Expired keys are left out, as are lifetimes, costs and metadata. cairn backup copies all of
-      these. Damaged values are reported and skipped, and the exit status is then 3.
-      """,
-    options: [OptionUse(.json, "print one object that says what was done")],
-    examples: ["cairn export photos.cairn ~/copy"])
 }

@@ -10,6 +10,15 @@ struct OptionUse: Sendable {
     self.meaning = meaning
   }
 
+  static let keyFormat = OptionUse(
+    .keyFormat,
+    """
+    the form of keys: escaped, as cairn keys prints them, or base64. Without it, keys are read as they
+    are. JSON has its own form
+    """)
+  static let wait = OptionUse(
+    .wait, "wait this long for another program to close the store; without it, fail at once")
+
   /// The first part of the meaning, for places with little room.
   var summary: String {
     if option == .json { return "print JSON" }
@@ -62,8 +71,8 @@ struct CommandPage: Sendable {
     let synopses = options.map(\.option.synopsis)
     let alternatives = synopses.prefix(alternativeCount).joined(separator: " | ")
     let others = synopses.dropFirst(alternativeCount).map { "[\($0)]" }
-    return (operands + (alternatives.isEmpty ? [] : ["(\(alternatives))"]) + others)
-      .joined(separator: " ")
+    let required = alternativeCount > 1 ? "(\(alternatives))" : alternatives
+    return (operands + (required.isEmpty ? [] : [required]) + others).joined(separator: " ")
   }
 
   /// The options as a list.
@@ -73,7 +82,9 @@ struct CommandPage: Sendable {
 
   /// Everything below the synopsis.
   var blocks: [Paragraphs.Block] {
-    Paragraphs(about).blocks + (options.isEmpty ? [] : [Self.list(options)])
-      + Paragraphs(notes).blocks + [.examples(examples)]
+    let names = options.compactMap(\.option.valueName)
+    let forms = Quantity.forms.filter { names.contains($0.name) }.map(\.form)
+    return Paragraphs(about).blocks + (options.isEmpty ? [] : [Self.list(options)])
+      + forms.map { .text($0) } + Paragraphs(notes).blocks + [.examples(examples)]
   }
 }

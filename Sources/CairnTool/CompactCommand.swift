@@ -7,13 +7,12 @@ import Synchronization
 enum CompactCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
-    var configuration = StoreConfiguration()
-    configuration.maintenanceInterval = nil
-    configuration.createsStore = false
     SystemCalls.watchInterruptions()
     // Measured before the store is opened and after it is closed, as in `stats`.
     let before = DiskUsage(location).byteCount
-    let report = try location.write(configuration) { store in try compact(store, on: console) }
+    let report = try location.write(StoreLocation.forMany(createsStore: false)) { store in
+      try compact(store, on: console)
+    }
     let usage = DiskUsage(location)
     let after = usage.byteCount
     if invocation.has(.json) {

@@ -5,7 +5,8 @@ import CommandText
 /// The result of the command, for the shell.
 enum ExitStatus: Int32 {
   case done = 0
-  case keyNotFound = 1
+  /// A key is missing, or `put --if-absent` has found it.
+  case keyState = 1
   case usage = 2
   case corrupt = 3
   case locked = 4
@@ -78,7 +79,7 @@ extension StoreError {
   /// What to do next, if known.
   fileprivate var advice: String? {
     switch self {
-    case .noStore: "check the path; cairn put and cairn import create a store"
+    case .noStore: "check the path; cairn put, increment, load and import create a store"
     case .locked(_, _, let processID?, _): "close it there first, or end process \(processID)"
     case .locked(let path, _, _, _): "close it there first: fuser \(path)/LOCK shows the process"
     case .notAStore(let path, _) where !StoreLocation.holdsParts(path):
@@ -104,8 +105,8 @@ extension StoreError {
     case .system(let failure) where failure.advice == .parentMustExist:
       CommandFailure.needsParent
     case .system(let failure) where failure.advice == .openForReading:
-      "the store is not writable from here; get, info, keys, stats, verify, salvage, backup "
-        + "and export only read it"
+      "the store is not writable from here; get, info, keys, dump, stats, verify, salvage, "
+        + "backup and export only read it"
     case .system(let failure) where Self.refusals.contains(failure.errorNumber):
       "check who owns the directory, and whether it is readable and writable"
     default: nil

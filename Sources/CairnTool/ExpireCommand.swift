@@ -1,28 +1,16 @@
 import Cairn
 import CommandText
 
-/// `expire`: removes expired keys, or sets when keys expire.
+/// `expire`: sets when keys expire.
 enum ExpireCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
-    let keys = try invocation.operands.indices.dropFirst().map { try invocation.key(at: $0) }
-    if keys.isEmpty {
-      guard !invocation.has(.lifetime) else {
-        throw invocation.usage("--lifetime needs KEY; put and import accept it for new values")
-      }
-      return try TrimCommand.removeExpired(in: location, invocation, on: console)
+    let keys = try invocation.keys(from: 1)
+    guard let lifetime = try invocation.duration(of: .lifetime) else {
+      throw invocation.usage("--lifetime is needed; cairn delete removes keys at once")
     }
-    guard invocation.has(.lifetime) else {
-      throw invocation.usage("KEY needs --lifetime; cairn delete removes keys at once")
-    }
-    let lifetime = try invocation.value(of: .lifetime, Quantity.duration, Quantity.durationKind)
-    var configuration = StoreConfiguration()
-    configuration.maintenanceInterval = nil
-    configuration.createsStore = false
-    // One sync, when the store is closed, covers all changes.
-    configuration.durability = .process
     var (changed, missing) = (0, 0)
-    try location.write(configuration) { store in
+    try location.write(StoreLocation.forMany(createsStore: false)) { store in
       for key in keys {
         do {
           if try setLifetime(lifetime, forKey: key, in: store) {

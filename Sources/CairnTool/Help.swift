@@ -4,7 +4,7 @@ import CommandText
 enum Help {
   static let overview = Paragraphs(
     blocks: [
-      .text("usage: cairn COMMAND STORE [ARGUMENT...] [OPTION...]"),
+      .text("usage: cairn COMMAND [ARGUMENT...] [OPTION...]"),
       .list(
         Command.allCases.map { command in
           (
@@ -23,20 +23,21 @@ enum Help {
 
   /// What applies to all commands.
   static let about = """
-    STORE is a directory; put and import create it if it is missing. get, info, keys, stats, top,
-    verify, scrub, salvage, backup and export write nothing to it; all of them except salvage work
-    while another program has it open, and say so. Options may stand anywhere; -- ends them.
+    STORE is a directory; put, increment, load and import create it if it is missing. get, info,
+    keys, dump, stats, top, verify, salvage, backup and export write nothing to it; all of them
+    except salvage work while another program has it open, and say so. A command with two
+    paths writes to the second. Options may stand anywhere; -- ends them.
     """
 
   static let output = """
     Results go to standard output, everything else to standard error. --json prints every report
-    as JSON. Long commands show their progress, rate and time left on a terminal. The exit status
-    is:
+    as JSON, with sizes in bytes, durations in seconds and times in UTC. Long commands show their
+    progress, rate and time left on a terminal. The exit status is:
     """
 
   static let statuses = Paragraphs.Block.list([
     ("0", "done"),
-    ("1", "the key does not exist"),
+    ("1", "the key does not exist, or put --if-absent has found it"),
     ("2", "the command line is wrong"),
     ("3", "the store is damaged"),
     ("4", "another program has the store open"),

@@ -4,13 +4,10 @@ import CommandText
 /// `import`: copies a tree of files into a store.
 enum ImportCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
-    let location = try invocation.store(at: 0)
+    let location = try invocation.store(at: 1)
     let decoding = try ImportDecoding(invocation)
-    let lifetime =
-      invocation.has(.lifetime)
-      ? try invocation.value(of: .lifetime, Quantity.duration, Quantity.durationKind)
-      : nil
-    let path = invocation.operands[1]
+    let lifetime = try invocation.duration(of: .lifetime)
+    let path = invocation.operands[0]
     // Open the tree before the store, which would be created even if there is nothing to import.
     let root: Descriptor
     do throws(SystemError) {
@@ -18,11 +15,8 @@ enum ImportCommand {
     } catch {
       throw CommandFailure(error, path: path)
     }
-    var configuration = StoreConfiguration()
-    configuration.maintenanceInterval = nil
-    // Closing the store syncs it. Until then, a power cut loses only what a second import would
-    // restore.
-    configuration.durability = .process
+    // Until the store is closed, a power cut loses only what a second import would restore.
+    let configuration = StoreLocation.forMany(createsStore: true)
     // From here on, there is a store to close.
     SystemCalls.watchInterruptions()
     let importer = try location.write(configuration) { store in
@@ -55,7 +49,7 @@ enum ImportCommand {
   private static func summary(_ importer: Importer) -> String {
     let counts = importer.counts
     let tree = ExportCommand.tree(counts.files, counts.emptyDirectories, counts.bytes)
-    if importer.batch.storedCount == 0, importer.batch.unchangedCount > 0, counts.errors == 0,
+    if importer.batch.storedCount == 0, importer.unchangedCount > 0, counts.errors == 0,
       SystemCalls.interruption == 0
     {
       return "nothing to store, all values are already there: \(tree)"
@@ -63,7 +57,7 @@ enum ImportCommand {
     var summary =
       "imported \(tree): "
       + "\(DisplayText.count(importer.batch.storedCount)) stored, "
-      + "\(DisplayText.count(importer.batch.unchangedCount)) unchanged"
+      + "\(DisplayText.count(importer.unchangedCount)) unchanged"
     if counts.errors > 0 { summary += ", \(DisplayText.count(counts.errors, "error"))" }
     return summary
   }
@@ -75,7 +69,7 @@ enum ImportCommand {
       ("emptyDirectories", .integer(counts.emptyDirectories)),
       ("bytes", .integer(importer.counts.bytes)),
       ("stored", .integer(importer.batch.storedCount)),
-      ("unchanged", .integer(importer.batch.unchangedCount)),
+      ("unchanged", .integer(importer.unchangedCount)),
       ("skippedLinks", .integer(counts.skippedLinks)),
       ("skippedSpecialFiles", .integer(counts.skippedSpecialFiles)),
       ("errors", .integer(counts.errors)),

@@ -18,7 +18,12 @@ struct Importer {
   }
 
   private(set) var counts = Counts()
-  private(set) var batch: ImportBatch
+  private(set) var batch: WriteBatch
+  /// The number of keys that already had their value.
+  private(set) var unchangedCount = 0
+  private let store: Store
+  /// The lifetime of the values.
+  private let lifetime: Lifetime
   private let progress: Progress
   /// The bytes of all files, if progress is shown.
   private let totalByteCount: Int?
@@ -41,7 +46,9 @@ struct Importer {
     self.console = console
     self.configuration = configuration
     self.storeIdentity = storeIdentity
-    batch = ImportBatch(store: store, lifetime: lifetime)
+    self.store = store
+    self.lifetime = lifetime.map { .after($0) } ?? .unlimited
+    batch = WriteBatch(store: store)
     totalByteCount =
       console.showsProgress
       ? TreeSize.byteCount(below: root, except: storeIdentity, on: console) : nil
@@ -133,7 +140,7 @@ struct Importer {
 
   private mutating func importEmptyDirectory() throws {
     if let key = key(forPath: path, valueIsEmpty: true) {
-      try batch.add([], forKey: key)
+      try add([], forKey: key)
       counts.emptyDirectories += 1
     }
   }
@@ -143,12 +150,37 @@ struct Importer {
     guard let contents = contents(of: name, path: filePath, in: directory),
       let key = key(forPath: filePath, valueIsEmpty: contents.isEmpty)
     else { return }
-    try batch.add(contents, forKey: key)
+    try add(contents, forKey: key)
     counts.files += 1
     counts.bytes += contents.count
     // Files that have grown since the total was computed add to it.
     progress.show(
       "imported", byteCount: counts.bytes, of: totalByteCount.map { max($0, counts.bytes) })
+  }
+
+  /// Stores the value, unless the store already has it without an end of lifetime and none is
+  /// requested. So a second import only completes the first.
+  private mutating func add(_ value: [UInt8], forKey key: [UInt8]) throws {
+    if try isStored(value, forKey: key) {
+      unchangedCount += 1
+    } else {
+      try batch.add(value, forKey: key, options: .lifetime(lifetime))
+    }
+  }
+
+  /// Whether the store has exactly this value for the key, without an end of lifetime. A damaged
+  /// value counts as missing and is rewritten.
+  private func isStored(_ value: [UInt8], forKey key: [UInt8]) throws -> Bool {
+    if lifetime != .unlimited { return false }
+    do {
+      guard let info = try store.info(forKey: key), info.valueByteCount == value.count,
+        info.expires == nil, info.idleLimit == nil
+      else { return false }
+      return try store.withValue(forKey: key) { stored in stored.equals(value) } ?? false
+    } catch let error as StoreError {
+      guard case .corrupt = error else { throw error }
+      return false
+    }
   }
 
   /// The contents of a file, or `nil` if it is no longer a regular file or cannot be read.

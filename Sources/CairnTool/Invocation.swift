@@ -55,8 +55,7 @@ struct Invocation {
 
   /// When to use colour.
   func color() throws(CommandFailure) -> ColorChoice {
-    guard has(.color) else { return .auto }
-    return try value(of: .color)
+    try value(of: .color) ?? .auto
   }
 
   /// Checks that the first operand, if there is one, is a command.
@@ -86,8 +85,9 @@ struct Invocation {
   /// Other names for commands.
   private static let synonyms = [
     ("put", "set add store write"), ("get", "read cat show"), ("delete", "remove rm del unset"),
-    ("expire", "ttl touch"), ("keys", "list ls scan"), ("stats", "status"),
-    ("top", "watch monitor"), ("verify", "check fsck"), ("salvage", "repair recover fix rescue"),
+    ("increment", "incr count"), ("expire", "ttl touch"), ("keys", "list ls scan"),
+    ("load", "restore"), ("stats", "status"), ("top", "watch monitor"),
+    ("verify", "check fsck scrub"), ("salvage", "repair recover fix rescue"),
     ("compact", "vacuum gc"), ("backup", "copy cp"),
   ]
 
@@ -119,23 +119,31 @@ struct Invocation {
     .usage("\(message); see cairn help\(command.map { " \($0.rawValue)" } ?? "")")
   }
 
-  /// The value of a given option, parsed by `read`.
+  /// The value of an option, parsed by `read`, or `nil` if the option is not given.
   ///
   /// - Parameter kind: what the value must be.
   func value<Value>(
     of option: Option, _ read: ([UInt8]) -> Value?, _ kind: String
-  ) throws(CommandFailure) -> Value {
-    let text = options[option] ?? []
+  ) throws(CommandFailure) -> Value? {
+    guard let text = options[option] else { return nil }
     guard let value = read(text) else {
       throw usage("--\(option.rawValue) must be \(kind), not \(DisplayText.line(text))")
     }
     return value
   }
 
-  /// The value of a given option that must be one of a few words.
+  func duration(of option: Option) throws(CommandFailure) -> Duration? {
+    try value(of: option, Quantity.duration, Quantity.durationKind)
+  }
+
+  func positiveNumber(of option: Option) throws(CommandFailure) -> Int? {
+    try value(of: option, Quantity.positiveNumber, Quantity.positiveNumberKind)
+  }
+
+  /// The value of an option that must be one of a few words, or `nil` if the option is not given.
   func value<Value: RawRepresentable<String>>(
     of option: Option
-  ) throws(CommandFailure) -> Value {
+  ) throws(CommandFailure) -> Value? {
     try value(
       of: option, { Value(rawValue: String(decoding: $0, as: UTF8.self)) },
       option.choices.dropLast().joined(separator: ", ") + " or \(option.choices.last ?? "")")
@@ -149,16 +157,40 @@ struct Invocation {
     guard let path = String(validating: argument, as: UTF8.self) else {
       throw usage("\(name) must be valid UTF-8: \(DisplayText.line(argument))")
     }
-    return StoreLocation(path: path)
+    return StoreLocation(path: path, lockTimeout: try duration(of: .wait) ?? .zero)
   }
+
+  /// How keys are written in a listing.
+  func keyFormat() throws(CommandFailure) -> KeyFormat { try value(of: .keyFormat) ?? .escaped }
 
   /// The operand as a valid key.
   func key(at index: Int) throws(CommandFailure) -> [UInt8] {
-    let key = operands[index]
+    let key = try bytes(operands[index], named: "KEY")
     if key.isEmpty { throw usage("KEY must not be empty") }
     let limit = StoreConfiguration().keyByteLimit
     if key.count > limit { throw usage("KEY has \(key.count) bytes, more than \(limit)") }
     return key
+  }
+
+  /// The operands from an index as valid keys.
+  func keys(from start: Int) throws(CommandFailure) -> [[UInt8]] {
+    var keys: [[UInt8]] = []
+    for index in operands.indices.dropFirst(start) { keys.append(try key(at: index)) }
+    return keys
+  }
+
+  /// The beginning of the keys that a command visits.
+  func prefix() throws(CommandFailure) -> [UInt8] {
+    try bytes(options[.prefix] ?? [], named: "--prefix")
+  }
+
+  /// The bytes of a key, which are the text itself unless `--key-format` is given.
+  private func bytes(_ text: [UInt8], named name: String) throws(CommandFailure) -> [UInt8] {
+    guard let format: KeyFormat = try value(of: .keyFormat) else { return text }
+    guard let bytes = format.key(from: text) else {
+      throw usage("\(name) must be \(format.kind), not \(DisplayText.line(text))")
+    }
+    return bytes
   }
 
   /// The option that an argument with leading dashes names, and the value after the equals sign.

@@ -6,6 +6,8 @@ enum JSON: Sendable {
   case null
   case bool(Bool)
   case integer(Int)
+  /// A number as JSON writes it.
+  case number(String)
   case string(String)
   case array([JSON])
   case object([(String, JSON)])
@@ -13,11 +15,18 @@ enum JSON: Sendable {
   /// Text, or `null` if there is none.
   static func optional(_ text: String?) -> JSON { text.map { .string($0) } ?? .null }
 
-  /// The member for a key: `key`, or `keyBase64` if it is not UTF-8; `null` if it is unknown.
-  static func member(key: [UInt8]?) -> (String, JSON) {
-    guard let key else { return ("key", .null) }
-    return String(validating: key, as: UTF8.self).map { ("key", .string($0)) }
-      ?? ("keyBase64", .string(base64(key)))
+  /// A time in seconds.
+  static func seconds(_ duration: Duration?) -> JSON {
+    guard let milliseconds = duration?.milliseconds else { return .null }
+    let fraction = String(1000 + milliseconds % 1000).dropFirst()
+    return .number("\(milliseconds / 1000)" + (fraction == "000" ? "" : ".\(fraction)"))
+  }
+
+  /// The member for bytes: `name`, or `nameBase64` if they are not UTF-8; `null` if they are unknown.
+  static func member(_ name: String, _ bytes: [UInt8]?) -> (String, JSON) {
+    guard let bytes else { return (name, .null) }
+    return String(validating: bytes, as: UTF8.self).map { (name, .string($0)) }
+      ?? (name + "Base64", .string(Base64.encode(bytes)))
   }
 
   var text: String {
@@ -31,6 +40,7 @@ enum JSON: Sendable {
     case .null: text += "null"
     case .bool(let value): text += value ? "true" : "false"
     case .integer(let value): text += String(value)
+    case .number(let value): text += value
     case .string(let value): JSON.write(value, to: &text)
     case .array(let elements):
       text += "["
@@ -73,19 +83,4 @@ enum JSON: Sendable {
     }
     text += "\""
   }
-}
-
-/// Bytes in the base64 of RFC 4648, with padding.
-func base64(_ bytes: [UInt8]) -> String {
-  let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-  var text: [UInt8] = []
-  for start in stride(from: 0, to: bytes.count, by: 3) {
-    let group = bytes[start..<min(start + 3, bytes.count)]
-    let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-    for digit in 0..<4 {
-      text.append(
-        digit <= group.count ? alphabet[bits >> (18 - 6 * digit) & 63] : UInt8(ascii: "="))
-    }
-  }
-  return String(decoding: text, as: UTF8.self)
 }

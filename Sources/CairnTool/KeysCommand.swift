@@ -5,14 +5,15 @@ import CommandText
 enum KeysCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
-    let prefix = invocation.options[.prefix] ?? []
-    let limit =
-      invocation.has(.limit)
-      ? try invocation.value(of: .limit, Quantity.positiveNumber, Quantity.positiveNumberKind)
-      : nil
+    let prefix = try invocation.prefix()
+    let format = try invocation.keyFormat()
+    let limit = try invocation.positiveNumber(of: .limit)
     let isTree = invocation.has(.tree)
     if isTree, let other = [Option.long, .json].first(where: invocation.has) {
       throw invocation.usage("--tree cannot be combined with --\(other.rawValue)")
+    }
+    if isTree, format == .base64 {
+      throw invocation.usage("--tree cannot be combined with --key-format base64")
     }
     try location.read(on: console) { store in
       var damage: StoreError?
@@ -23,9 +24,9 @@ enum KeysCommand {
       if invocation.has(.json) {
         try printObjects(keys, in: store, on: console)
       } else if invocation.has(.long) {
-        try printRows(keys, in: store, on: console)
+        try printRows(keys, format, in: store, on: console)
       } else {
-        for key in keys { try console.print(DisplayText.line(key)) }
+        for key in keys { try console.print(format.text(of: key)) }
       }
       if keys.count < all.count {
         try console.finish()
@@ -48,7 +49,7 @@ enum KeysCommand {
 
   /// Prints columns under a header for people, and fields separated by tabs for programs.
   private static func printRows(
-    _ keys: ArraySlice<[UInt8]>, in store: Store, on console: Console
+    _ keys: ArraySlice<[UInt8]>, _ format: KeyFormat, in store: Store, on console: Console
   ) throws {
     // A size has at most 11 characters, and a time 24.
     let widths = [11, 20, 24]
@@ -74,7 +75,7 @@ enum KeysCommand {
       guard let info = try info(key, in: store, on: console) else { continue }
       let expires = info.expires?.description ?? "-"
       try show(
-        [String(info.valueByteCount), info.written.description, expires], DisplayText.line(key))
+        [String(info.valueByteCount), info.written.description, expires], format.text(of: key))
     }
   }
 
@@ -87,7 +88,7 @@ enum KeysCommand {
     for key in keys {
       guard let info = try info(key, in: store, on: console) else { continue }
       let object = JSON.object([
-        JSON.member(key: key), ("valueBytes", .integer(info.valueByteCount)),
+        JSON.member("key", key), ("valueBytes", .integer(info.valueByteCount)),
         ("written", .string(info.written.description)),
         ("expires", .optional(info.expires?.description)),
       ])

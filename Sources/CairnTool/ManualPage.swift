@@ -11,7 +11,7 @@ enum ManualPage {
     cairn \\- read, write, check and repair Cairn stores
     .SH SYNOPSIS
     .B cairn
-    .I COMMAND STORE
+    .I COMMAND
     .RI [ ARGUMENT ...]
     .RI [ OPTION ...]
     .SH DESCRIPTION

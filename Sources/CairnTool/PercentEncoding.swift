@@ -31,7 +31,8 @@ package enum PercentEncoding {
     var index = 0
     while index < bytes.count {
       if bytes[index] == percent, index + 2 < bytes.count,
-        let high = value(ofDigit: bytes[index + 1]), let low = value(ofDigit: bytes[index + 2])
+        let high = hexadecimalValue(ofDigit: bytes[index + 1]),
+        let low = hexadecimalValue(ofDigit: bytes[index + 2])
       {
         decoded.append(high << 4 | low)
         index += 3
@@ -41,14 +42,5 @@ package enum PercentEncoding {
       }
     }
     return decoded
-  }
-
-  private static func value(ofDigit digit: UInt8) -> UInt8? {
-    switch digit {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-    default: nil
-    }
   }
 }

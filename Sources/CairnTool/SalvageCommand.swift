@@ -89,7 +89,7 @@ enum SalvageCommand {
             .object([
               ("file", .string(loss.place.file)), ("offset", .integer(loss.range.lowerBound)),
               ("end", .integer(loss.range.upperBound)), ("cause", .string(loss.place.code)),
-              JSON.member(key: loss.keys.first),
+              JSON.member("key", loss.keys.first),
             ])
           })
       ),

@@ -137,7 +137,7 @@ struct StatsPage {
     let expired = statistics.count - keyCount
     if !isLive, expired > 0 {
       let keys = DisplayText.count(expired, "key has", "keys have")
-      add("\(keys) expired: cairn expire \(store) removes expired keys.", style: nil)
+      add("\(keys) expired: cairn trim \(store) --expired removes them.", style: nil)
     }
     if !recovery.damage.isEmpty {
       let values = DisplayText.count(recovery.damage.count, "value is", "values are")

@@ -4,6 +4,8 @@ import CommandText
 /// The location of a store, and how a command opens and closes it.
 struct StoreLocation {
   let path: String
+  /// How long a command that writes waits for another process to close the store.
+  var lockTimeout = Duration.zero
 
   /// Opens the store for reading, which writes nothing to disk. If another process has the store
   /// locked, reads its current state and says so.
@@ -53,6 +55,16 @@ struct StoreLocation {
     return String(decoding: name, as: UTF8.self).split(separator: "\n").first.map { String($0) }
   }
 
+  /// The configuration for a command that changes many entries or a whole store: no maintenance
+  /// beside it, and one sync, when the store is closed.
+  static func forMany(createsStore: Bool) -> StoreConfiguration {
+    var configuration = StoreConfiguration()
+    configuration.maintenanceInterval = nil
+    configuration.createsStore = createsStore
+    configuration.durability = .process
+    return configuration
+  }
+
   /// Opens the store for writing. Closing the store syncs it, so the writes of `body` are durable
   /// when this returns.
   func write<Result>(
@@ -62,13 +74,14 @@ struct StoreLocation {
     // Use the space bound of a cache, so that a command does not copy records that a cache's owner
     // would leave.
     configuration.spaceBound = 2
+    configuration.lockTimeout = lockTimeout
     return try use(Store(path: path, configuration: configuration), body)
   }
 
   /// A configuration without a log: commands report their findings themselves.
   private static func quiet(_ configuration: StoreConfiguration) -> StoreConfiguration {
     var configuration = configuration
-    configuration.log = .none
+    configuration.log = .silent
     return configuration
   }
 

@@ -6,15 +6,8 @@ import CommandText
 enum TopCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
-    var limit: Int?
-    if invocation.has(.count) {
-      limit = try invocation.value(
-        of: .count, Quantity.positiveNumber, Quantity.positiveNumberKind)
-    }
-    var interval = Duration.seconds(1)
-    if invocation.has(.interval) {
-      interval = try invocation.value(of: .interval, Quantity.duration, Quantity.durationKind)
-    }
+    let limit = try invocation.positiveNumber(of: .count)
+    let interval = try invocation.duration(of: .interval) ?? .seconds(1)
     let store = try location.followed()
     SystemCalls.watchInterruptions()
     try location.use(store) { store in

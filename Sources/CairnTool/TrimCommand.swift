@@ -3,43 +3,22 @@ import CommandText
 
 /// `trim`: removes entries by count, size, age or expiry.
 enum TrimCommand {
-  private static let goals: [Option] = [.count, .bytes, .olderThan, .expired]
+  private static let goals: [Option] = [.count, .bytes, .olderThan, .unusedFor, .expired]
 
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let given = goals.filter { invocation.has($0) }
-    if given.count > 1 {
-      let names = given.map { "--\($0.rawValue)" }
-      throw invocation.usage(
-        "only one of \(names.dropLast().joined(separator: ", ")) and \(names[names.count - 1]) "
-          + "may be given")
-    }
+    if given.count > 1 { throw invocation.usage("only one of \(list(given)) may be given") }
     guard let goal = given.first else {
-      throw invocation.usage("one of --count, --bytes, --older-than and --expired is needed")
+      throw invocation.usage("one of \(list(goals)) is needed")
     }
     guard !invocation.has(.order) || goal == .count || goal == .bytes else {
       throw invocation.usage("--order needs --count or --bytes")
     }
-    try run(try removal(goal, invocation), in: location, invocation, on: console)
-  }
-
-  /// Removes expired entries, for `--expired` and for the command `expire`.
-  static func removeExpired(
-    in location: StoreLocation, _ invocation: Invocation, on console: Console
-  ) throws {
-    try run({ try $0.trim(.expired) }, in: location, invocation, on: console)
-  }
-
-  private static func run(
-    _ removal: (Store) throws -> RemovalSummary, in location: StoreLocation,
-    _ invocation: Invocation, on console: Console
-  ) throws {
-    var configuration = StoreConfiguration()
-    configuration.maintenanceInterval = nil
-    configuration.createsStore = false
-    // One sync, when the store is closed, covers all removals.
-    configuration.durability = .process
-    let summary = try location.write(configuration, removal)
+    let trim = try trim(invocation)
+    let summary = try location.write(StoreLocation.forMany(createsStore: false)) { store in
+      try store.trim(trim)
+    }
     if invocation.has(.json) {
       try console.print(
         JSON.object([
@@ -68,6 +47,11 @@ enum TrimCommand {
       : "cairn compact reclaims the space"
   }
 
+  private static func list(_ options: [Option]) -> String {
+    let names = options.map { "--\($0.rawValue)" }
+    return names.dropLast().joined(separator: ", ") + " and \(names[names.count - 1])"
+  }
+
   private static func order(_ text: [UInt8]) -> TrimOrder? {
     switch String(decoding: text, as: UTF8.self) {
     case "lru": .leastRecentlyUsed
@@ -76,27 +60,21 @@ enum TrimCommand {
     }
   }
 
-  private static func removal(
-    _ goal: Option, _ invocation: Invocation
-  ) throws -> (Store) throws -> RemovalSummary {
+  private static func trim(_ invocation: Invocation) throws -> Trim {
     let order =
-      invocation.has(.order)
-      ? try invocation.value(of: .order, TrimCommand.order, "lru or largest") : .leastRecentlyUsed
-    switch goal {
-    case .count:
-      let count = try invocation.value(
-        of: goal, Quantity.wholeNumber, "a whole number from 0, such as 5000")
-      return { try $0.trim(.toCount(count, order: order)) }
-    case .bytes:
-      let byteCount = try invocation.value(
-        of: goal, Quantity.byteCount, "a size, such as 5000, 10M or 2G")
-      return { try $0.trim(.toBytes(byteCount, order: order)) }
-    case .olderThan:
-      let age = try invocation.value(
-        of: goal, Quantity.duration, Quantity.durationKind)
-      // Reads by a tool are not recorded, so the age counts from the last write.
-      return { try $0.trim(.older(than: age)) }
-    default: return { try $0.trim(.expired) }
+      try invocation.value(of: .order, TrimCommand.order, "lru or largest") ?? .leastRecentlyUsed
+    if let count = try invocation.value(
+      of: .count, Quantity.wholeNumber, "a whole number from 0, such as 5000")
+    {
+      return .toCount(count, order: order)
     }
+    if let byteCount = try invocation.value(
+      of: .bytes, Quantity.byteCount, Quantity.byteCountKind)
+    {
+      return .toBytes(byteCount, order: order)
+    }
+    if let age = try invocation.duration(of: .olderThan) { return .older(than: age) }
+    if let time = try invocation.duration(of: .unusedFor) { return .unused(for: time) }
+    return .expired
   }
 }

@@ -2,58 +2,50 @@ import Cairn
 import CairnRepair
 import CommandText
 
-/// `verify`: checks every byte of every file of a store.
+/// `verify`: checks every byte of every file of a store, or of its log while another process has the
+/// store open.
 enum VerifyCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
+    let rate = try invocation.value(
+      of: .rate, { Quantity.byteCount($0).flatMap { $0 > 0 ? $0 : nil } },
+      "a size above 0, such as 500K or 10M")
     let progress = Progress(on: console)
+    let start = ContinuousClock.now
     let report: CheckReport
     do throws(StoreError) {
       report = try Store.verify(path: location.path) {
         progress.show("checked", byteCount: $0.completedCount, of: $0.totalCount)
+        guard let rate, $0.completedCount < $0.totalCount ?? .max else { return }
+        let due = Duration.seconds(Double($0.completedCount) / Double(rate))
+        SystemCalls.pause(for: due - (ContinuousClock.now - start))
       }
     } catch {
       let store = try location.follow(after: error, on: console)
-      return try location.use(store) { try verify($0, invocation, progress, on: console) }
+      report = try location.use(store) { store in
+        try store.scrub(bytesPerSecond: rate) {
+          progress.show("checked", byteCount: $0.completedCount, of: $0.totalCount)
+          return .next
+        }
+      }
     }
     console.clearProgress()
-    if invocation.has(.json) {
-      try console.print(json(report).text)
-    } else {
-      for damage in report.damage.prefix(lineLimit) {
-        let isReplaced = damage.keyCount == 0
-        try console.tell(
-          damage.place.description + ofKey(damage.keys.first)
-            + (isReplaced ? ", which was rewritten or removed since" : ""),
-          style: isReplaced ? .warning : .error)
-      }
-      let unlisted = report.damage.count - lineLimit
-      if unlisted > 0 {
-        try console.tell("and \(DisplayText.count(unlisted, "more error")); --json lists all")
-      }
-      try console.tell(summary(report))
-    }
-    if !report.damage.isEmpty {
-      throw CommandFailure(.corrupt, judgement(report))
-    }
+    try show(report, invocation, on: console)
+    if !report.damage.isEmpty { throw CommandFailure(.corrupt, judgement(report)) }
   }
 
-  /// Checks the log of a store that another process has open: every head, and every value that a
-  /// read would find.
-  private static func verify(
-    _ store: Store, _ invocation: Invocation, _ progress: Progress, on console: Console
+  private static func show(
+    _ report: CheckReport, _ invocation: Invocation, on console: Console
   ) throws {
-    let report = try store.scrub {
-      progress.show("checked", byteCount: $0.completedCount, of: $0.totalCount)
-      return .next
+    if invocation.has(.json) { return try console.print(json(report).text) }
+    for damage in report.damage.prefix(lineLimit) {
+      try console.tell(line(damage), style: damage.keyCount == 0 ? .warning : .error)
     }
-    console.clearProgress()
-    if invocation.has(.json) {
-      try console.print(json(report).text)
-    } else {
-      try ScrubCommand.showLines(report, on: console)
+    let unlisted = report.damage.count - lineLimit
+    if unlisted > 0 {
+      try console.tell("and \(DisplayText.count(unlisted, "more place")); --json lists all")
     }
-    try ScrubCommand.judge(report)
+    try console.tell(summary(report))
   }
 
   private static func json(_ report: CheckReport) -> JSON {
@@ -62,12 +54,14 @@ enum VerifyCommand {
       ("bytes", .integer(report.byteCount)),
       ("tornBytes", .integer(report.tornByteCount)),
       (
-        "errors",
+        "damage",
         .array(
-          report.damage.map {
-            .object(
-              $0.place.members + [
-                JSON.member(key: $0.keys.first), ("isReplaced", .bool($0.keyCount == 0)),
+          report.damage.map { damage in
+            let known = damage.keys.isEmpty ? nil : damage.keys.count
+            return .object(
+              damage.place.members + [
+                ("keyCount", (damage.keyCount ?? known).map { .integer($0) } ?? .null),
+                ("keys", .array(damage.keys.map { .object([JSON.member("key", $0)]) })),
               ])
           })
       ),
@@ -75,7 +69,6 @@ enum VerifyCommand {
   }
 
   private static func judgement(_ report: CheckReport) -> String {
-    let places = DisplayText.count(report.damage.count, "error")
     if report.damage.allSatisfy({ $0.place.file.hasPrefix("ckpt-") }) {
       return
         "only the checkpoint is damaged: no value is lost, but opening takes longer until a program "
@@ -86,12 +79,21 @@ enum VerifyCommand {
         "only values that were rewritten or removed since are damaged: no value is lost, and "
         + "cairn compact reclaims their space"
     }
+    let places = DisplayText.count(report.damage.count, "place")
     return "the store is damaged: \(places), the first in \(report.damage[0].place); "
       + "cairn salvage copies the sound part into a new store"
   }
 
-  /// Few people read more lines, and later errors often follow from the first.
+  /// Few people read more lines, and later damage often follows from the first.
   private static let lineLimit = 20
+
+  private static func line(_ damage: Damage) -> String {
+    var line = damage.place.description + damage.keys.map(ofKey).joined()
+    if damage.keyCount == 0 { line += ", which was rewritten or removed since" }
+    let unknown = (damage.keyCount ?? 0) - damage.keys.count
+    if unknown > 0 { line += "; \(DisplayText.count(unknown, "unknown key"))" }
+    return line
+  }
 
   /// The text after a place whose key is known.
   static func ofKey(_ key: [UInt8]?) -> String {
@@ -101,7 +103,9 @@ enum VerifyCommand {
   private static func summary(_ report: CheckReport) -> String {
     var summary = "\(DisplayText.count(report.recordCount, "sound record")), "
     summary += "\(DisplayText.exactSize(report.byteCount)) read, "
-    summary += report.damage.isEmpty ? "no errors" : DisplayText.count(report.damage.count, "error")
+    summary +=
+      report.damage.isEmpty
+      ? "no damage" : DisplayText.count(report.damage.count, "damaged place")
     if report.tornByteCount > 0 {
       summary += "; \(DisplayText.count(report.tornByteCount, "torn byte")) at the end of the log,"
       summary += " which the next open discards"

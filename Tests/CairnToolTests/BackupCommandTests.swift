@@ -36,9 +36,13 @@ struct BackupCommandTests {
     #expect(try cairn("get", store, "d").status == 1)
   }
 
-  @Test func `what is there is not written over`() throws {
+  @Test func `an earlier backup is renewed, and nothing else is written over`() throws {
     #expect(try cairn("backup", store, copy).status == 0)
-    #expect(try cairn("backup", store, copy).status == 5)
+    let outcome = try cairn("backup", store, copy)
+    #expect(outcome.status == 0 && outcome.lines == ["the backup has 2 entries; copied 0 bytes"])
+    let other = directory("other")
+    try cairn("put", other, "b", "value")
+    #expect(try cairn("backup", store, other).status == 5)
     #expect(try cairn("backup", store, store + "/inside").status == 5)
     #expect(try cairn("backup", directory("none"), copy).status == 5)
     #expect(try cairn("keys", copy).lines == ["a", "c"])

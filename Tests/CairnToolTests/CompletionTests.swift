@@ -29,11 +29,12 @@ struct CompletionTests {
 
   @Test(arguments: [
     ("ke", ["keys"]), ("keys --l", ["--long", "--limit"]), ("keys --color a", ["auto", "always"]),
-    ("keys --color = n", ["never"]), ("get store --", ["--color", "--help"]),
+    ("keys --color = n", ["never"]), ("version store --", ["--color", "--help", "--json"]),
     ("--color never exp", ["expire", "export"]), ("keys --limit 3 no", ["notes.cairn"]),
     ("backup notes.cairn ph", ["photos.cairn"]), ("get notes.cairn ph", []),
     ("help ver", ["verify", "version"]), ("completions ", ["bash", "zsh", "fish"]),
-    ("trim notes.cairn --order ", ["lru", "largest"]), ("import --decode = p", ["percent"]),
+    ("trim notes.cairn --order ", ["lru", "largest"]), ("get --key-format e", ["escaped"]),
+    ("import --decode = p", ["percent"]),
     ("keys --prefix no", []), ("--", ["--help", "--version", "--color"]), ("", Command.names),
   ])
   func `bash completes`(line: String, expected: [String]) throws {

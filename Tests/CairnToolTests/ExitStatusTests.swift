@@ -9,7 +9,8 @@ struct ExitStatusTests {
   init() throws { directory = try TemporaryDirectory() }
 
   @Test(arguments: [
-    ["get", "key"], ["info", "key"], ["keys"], ["stats"], ["verify"], ["delete", "key"], ["export"],
+    ["get", "key"], ["info", "key"], ["keys"], ["dump"], ["stats"], ["verify"], ["delete", "key"],
+    ["export"],
     ["salvage"],
     ["trim", "--expired"],
   ])
@@ -25,16 +26,17 @@ struct ExitStatusTests {
 
   @Test(arguments: [
     ["delete", "key"], ["put", "key", "v"], ["import"], ["salvage"], ["trim", "--count", "1"],
-    ["compact"],
+    ["compact"], ["increment", "key"], ["expire", "key", "--lifetime", "1h"], ["load"],
   ])
   func `a store that is open elsewhere exits 4`(words: [String]) throws {
     try directory.makeDirectory("tree")
     let open = try Store(path: store)
     try open.setValue("value", forKey: "key")
     var arguments = [words[0], store] + words.dropFirst()
-    if words == ["import"] { arguments.append(directory("tree")) }
+    if words == ["import"] { arguments.insert(directory("tree"), at: 1) }
     if words == ["salvage"] { arguments.append(directory("out")) }
-    let outcome = try cairn(bytes: arguments.map { Array($0.utf8) })
+    let outcome = try cairn(
+      bytes: arguments.map { Array($0.utf8) }, input: Array(#"{"key": "a", "value": "b"}"#.utf8))
     #expect(outcome.status == 4)
     #expect(outcome.errors.contains(store))
     try open.close()
@@ -98,7 +100,8 @@ struct ExitStatusTests {
     try directory.makeDirectory("other")
     try directory.makeFile("other/notes.txt", [1])
     try damagedStore()
-    #expect(try cairn("get", directory("none"), "k").errors.contains("cairn put and cairn import"))
+    #expect(
+      try cairn("get", directory("none"), "k").errors.contains("load and import create a store"))
     #expect(try cairn("get", directory("other"), "k").errors.contains("give the path of a store"))
     #expect(
       try cairn("get", store, "damaged").errors.contains("cairn salvage copies the sound part"))
@@ -120,7 +123,7 @@ struct ExitStatusTests {
   {
     try directory.makeDirectory("tree")
     for number in 100..<300 { try directory.makeFile("tree/\(number)", Array("\(number)".utf8)) }
-    try cairn("import", store, directory("tree"))
+    try cairn("import", directory("tree"), store)
     let names = try ChildProcess.run("/bin/ls", [Array(store.utf8)]).lines
     let name = try #require(names.first { $0.hasPrefix("seg-") })
     var bytes = try directory.contents("store/" + name)

@@ -21,7 +21,7 @@ struct ImportExportTests {
   }
 
   private func importTree(_ options: String...) throws -> Report {
-    let words = ["import", store, tree, "--json"] + options
+    let words = ["import", tree, store, "--json"] + options
     let outcome = try cairn(bytes: words.map { Array($0.utf8) })
     return try JSONDecoder().decode(Report.self, from: Data(outcome.output))
   }
@@ -46,7 +46,7 @@ struct ImportExportTests {
   ])
   func `a file of any name comes back`(name: [UInt8]) throws {
     try directory.makeFile(Array("tree/".utf8) + name, Array("contents".utf8))
-    #expect(try cairn("import", store, tree).status == 0)
+    #expect(try cairn("import", tree, store).status == 0)
     #expect(try keys() == [name])
     #expect(try cairn("export", store, out).status == 0)
     #expect(try differences(tree, out).isEmpty)
@@ -55,14 +55,14 @@ struct ImportExportTests {
   @Test func `empty files and empty directories come back`() throws {
     try directory.makeFile("tree/empty", [])
     for name in ["tree/a", "tree/a/b", "tree/c"] { try directory.makeDirectory(name) }
-    try cairn("import", store, tree)
+    try cairn("import", tree, store)
     #expect(try keys() == ["a/b/", "c/", "empty"].map { Array($0.utf8) })
     try cairn("export", store, out)
     #expect(try differences(tree, out).isEmpty)
   }
 
   @Test func `an empty tree comes back`() throws {
-    #expect(try cairn("import", store, tree).status == 0)
+    #expect(try cairn("import", tree, store).status == 0)
     #expect(try cairn("export", store, out).status == 0)
     #expect(try differences(tree, out).isEmpty)
   }
@@ -70,7 +70,7 @@ struct ImportExportTests {
   @Test func `a tree of 300 levels comes back`() throws {
     let deep = try TemporaryDirectory()
     try deep.makeChain("d", depth: 300, leaf: [1, 2, 3])
-    #expect(try cairn("import", store, deep.path).status == 0)
+    #expect(try cairn("import", deep.path, store).status == 0)
     #expect(try cairn("export", store, out).status == 0)
     #expect(try differences(deep.path, out).isEmpty)
   }
@@ -81,8 +81,8 @@ struct ImportExportTests {
     try deep.makeChain(name, depth: 400, leaf: [1, 2, 3])
     let key = Array((String(repeating: name + "/", count: 400) + "leaf").utf8)
     for command in [
-      "import '\(store)' '\(deep.path)'", "export '\(store)' '\(out)'",
-      "import '\(directory("second"))' '\(out)'",
+      "import '\(deep.path)' '\(store)'", "export '\(store)' '\(out)'",
+      "import '\(out)' '\(directory("second"))'",
     ] {
       let shell = "ulimit -n 32; exec '\(Command.path)' \(command)"
       let outcome = try ChildProcess.run("/bin/sh", [Array("-c".utf8), Array(shell.utf8)])
@@ -122,7 +122,7 @@ struct ImportExportTests {
   @Test func `the directory itself may be given through a link`() throws {
     try directory.makeFile("tree/file", [1])
     try directory.makeLink("link", to: tree)
-    try cairn("import", store, directory("link"))
+    try cairn("import", directory("link"), store)
     #expect(try keys() == [Array("file".utf8)])
   }
 
@@ -143,14 +143,14 @@ struct ImportExportTests {
       try directory.makeFile("tree/\(index)", [UInt8](repeating: UInt8(index & 255), count: 3000))
     }
     let killed = try ChildProcess(
-      Command.path, ["import", store, tree].map { Array($0.utf8) })
+      Command.path, ["import", tree, store].map { Array($0.utf8) })
     let limit = ContinuousClock.now + .seconds(60)
     while !directory.exists("store/MANIFEST"), !directory.exists("store/LOCK") {
       try #require(ContinuousClock.now < limit, "no store was begun")
     }
     killed.send(SIGKILL)
     _ = try killed.wait()
-    #expect(try cairn("import", store, tree).status == 0)
+    #expect(try cairn("import", tree, store).status == 0)
     #expect(try cairn("verify", store).status == 0)
     #expect(try cairn("export", store, out).status == 0)
     #expect(try differences(tree, out).isEmpty)
@@ -159,7 +159,7 @@ struct ImportExportTests {
   @Test func `a file that cannot be a value is named, and the others go on`() throws {
     try directory.makeSparseFile("tree/huge", byteCount: 1 << 30 + 1)
     try directory.makeFile("tree/small", [1])
-    let outcome = try cairn("import", store, tree)
+    let outcome = try cairn("import", tree, store)
     #expect(outcome.status == 5)
     #expect(outcome.errors.hasPrefix("cairn: import: huge: "))
     #expect(try keys() == [Array("small".utf8)])
@@ -169,7 +169,7 @@ struct ImportExportTests {
     let deep = try TemporaryDirectory()
     try deep.makeChain(String(repeating: "d", count: 250), depth: 262, leaf: [1])
     try deep.makeFile("small", [1])
-    let outcome = try cairn("import", store, deep.path)
+    let outcome = try cairn("import", deep.path, store)
     #expect(outcome.status == 5)
     #expect(outcome.errors.hasPrefix("cairn: import: ddd"))
     #expect(outcome.errors.contains("/leaf: "))
@@ -187,7 +187,7 @@ struct ImportExportTests {
   @Test func `two files that decode to one key are an error`() throws {
     try directory.makeFile("tree/a", [1])
     try directory.makeFile("tree/%61", [2])
-    let outcome = try cairn("import", store, tree, "--decode", "percent")
+    let outcome = try cairn("import", tree, store, "--decode", "percent")
     #expect(outcome.status == 5)
     #expect(outcome.errors.contains("cairn: import: a: "))
     #expect(try cairn("get", store, "a").output == [2])
@@ -196,7 +196,7 @@ struct ImportExportTests {
   @Test func `an empty directory and an encoded file of one key are an error`() throws {
     for name in ["tree/.cairn-encoded", "tree/a", "tree/b"] { try directory.makeDirectory(name) }
     try directory.makeFile("tree/.cairn-encoded/a%2F", [1])
-    let outcome = try cairn("import", store, tree)
+    let outcome = try cairn("import", tree, store)
     #expect(outcome.status == 5)
     #expect(outcome.errors.contains("another file has the same decoded key"))
     #expect(try keys() == ["a/", "b/"].map { Array($0.utf8) })
@@ -205,7 +205,7 @@ struct ImportExportTests {
   @Test func `the store's own directory is left out`() throws {
     try directory.makeFile("tree/file", [1])
     let inner = directory("tree/inner")
-    let outcome = try cairn("import", inner, tree)
+    let outcome = try cairn("import", tree, inner)
     #expect(outcome.status == 0)
     #expect(outcome.errors == "cairn: import: inner: skipped: the store itself\n")
     #expect(try cairn("keys", inner).text == "file\n")
@@ -220,7 +220,7 @@ struct ImportExportTests {
   }
 
   @Test func `a directory that is not there makes no store`() throws {
-    let outcome = try cairn("import", store, directory("nowhere"))
+    let outcome = try cairn("import", directory("nowhere"), store)
     #expect(outcome.status == 5)
     #expect(outcome.errors.hasPrefix("cairn: import: \(directory("nowhere")): "))
     #expect(!directory.exists("store"))
@@ -254,7 +254,7 @@ struct ImportExportTests {
     #expect(report.files == keys.count)
     #expect(try #require(report.encodedKeys) > 0)
     let second = directory("second")
-    #expect(try cairn("import", second, out).status == 0)
+    #expect(try cairn("import", out, second).status == 0)
     let copy = try Store(readingAt: second)
     #expect(try copy.count() == keys.count)
     for key in keys { #expect(try copy.value(forKey: key) == Array("value".utf8)) }

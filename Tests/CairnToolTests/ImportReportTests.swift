@@ -16,13 +16,13 @@ struct ImportReportTests {
   @Test func `an import that finds everything there says so`() throws {
     for name in ["a", "b", "c"] { try directory.makeFile("tree/\(name)", Array(name.utf8)) }
     #expect(
-      try cairn("import", store, tree).text == "imported 3 files, 3 bytes: 3 stored, 0 unchanged\n")
+      try cairn("import", tree, store).text == "imported 3 files, 3 bytes: 3 stored, 0 unchanged\n")
     #expect(
-      try cairn("import", store, tree).text
+      try cairn("import", tree, store).text
         == "nothing to store, all values are already there: 3 files, 3 bytes\n")
     try directory.makeFile("tree/a", [1])
     #expect(
-      try cairn("import", store, tree).text == "imported 3 files, 3 bytes: 1 stored, 2 unchanged\n")
+      try cairn("import", tree, store).text == "imported 3 files, 3 bytes: 1 stored, 2 unchanged\n")
   }
 
   @Test func `on a terminal, it shows how much is done`() throws {
@@ -31,7 +31,7 @@ struct ImportReportTests {
       for file in 0..<100 { try directory.makeFile("tree/\(number)/\(file)", [1, 2, 3]) }
     }
     let terminal = try PseudoTerminal(columns: 100)
-    let text = try terminal.cairn("import", store, tree)
+    let text = try terminal.cairn("import", tree, store)
     let pattern = #/imported [0-9.]+ (B|KiB) of 11\.7 KiB, [0-9]+ %, [0-9.]+ (B|KiB)\/s/#
     #expect(text.contains(pattern), "\(text)")
     #expect(
@@ -42,8 +42,8 @@ struct ImportReportTests {
   @Test func `with a time, every file is stored for that long, also where it was there`() throws {
     try directory.makeFile("tree/a", [1])
     try directory.makeDirectory("tree/empty")
-    try cairn("import", store, tree)
-    let outcome = try cairn("import", store, tree, "--ttl", "12h")
+    try cairn("import", tree, store)
+    let outcome = try cairn("import", tree, store, "--ttl", "12h")
     #expect(outcome.status == 0)
     #expect(outcome.text.contains(": 2 stored, 0 unchanged"))
     let open = try Store(readingAt: store)
@@ -55,8 +55,8 @@ struct ImportReportTests {
     }
     try open.close()
     // Without a time, a file stays for good.
-    #expect(try cairn("import", store, tree).text.contains(": 2 stored, 0 unchanged"))
-    #expect(try cairn("import", store, tree, "--ttl", "0").status == 2)
+    #expect(try cairn("import", tree, store).text.contains(": 2 stored, 0 unchanged"))
+    #expect(try cairn("import", tree, store, "--ttl", "0").status == 2)
   }
 
   @Test func `the help says what becomes of the times of files`() throws {

@@ -69,11 +69,11 @@ struct InterruptionTests {
   func `an interrupted import leaves a store that is closed`(delay: UInt32) throws {
     try directory.makeDirectory("tree")
     for number in 0..<1500 { try directory.makeFile("tree/\(number)", [1, 2, 3]) }
-    _ = try interrupt("import", store, directory("tree"), after: delay)
+    _ = try interrupt("import", directory("tree"), store, after: delay)
     if directory.exists("store") {
       #expect(try cairn("stats", store, "--json").text.contains("\"clean\": true"))
     }
-    #expect(try cairn("import", store, directory("tree")).status == 0)
+    #expect(try cairn("import", directory("tree"), store).status == 0)
     #expect(try cairn("keys", store).lines.count == 1500)
   }
 

@@ -36,7 +36,7 @@ struct ReportCommandTests {
     try #require(try ChildProcess.run("/usr/bin/touch", words + files).status == 0)
     for command in [
       ["stats", store], ["top", store, "--count", "1"], ["top", store, "--count", "1", "--json"],
-      ["compact", store], ["import", store, directory("tree")],
+      ["compact", store], ["import", directory("tree"), store],
       ["salvage", store, directory("copy")],
     ] {
       let outcome = try cairn(bytes: command.map { Array($0.utf8) })
@@ -139,7 +139,7 @@ struct ReportCommandTests {
     try removeMany(store, count: 40)
     let outcome = try cairn("stats", store)
     #expect(outcome.text.contains("\ncairn compact \(store) reclaims about 38."))
-    #expect(outcome.text.contains("\n1 key has expired: cairn expire \(store) removes "))
+    #expect(outcome.text.contains("\n1 key has expired: cairn trim \(store) --expired removes "))
     #expect(outcome.text.contains("more with fewer dead bytes; --json lists all"))
     #expect(outcome.lines.count < 30)
     #expect(try cairn("compact", store).text.contains(" segments removed, "))
@@ -151,16 +151,16 @@ struct ReportCommandTests {
 
   private struct Verification: Decodable {
     let records, bytes, tornBytes: Int
-    let errors: [Damage]
+    let damage: [Damage]
   }
 
-  @Test func `verify of a sound store finds no error`() throws {
+  @Test func `verify of a sound store finds no damage`() throws {
     try cairn("put", store, "a", "value")
     let outcome = try cairn("verify", store, "--json")
     #expect(outcome.status == 0)
     let verification = try JSONDecoder().decode(Verification.self, from: Data(outcome.output))
     #expect(verification.records == 1)
-    #expect(verification.errors.isEmpty)
+    #expect(verification.damage.isEmpty)
     #expect(try cairn("verify", store).status == 0)
   }
 }

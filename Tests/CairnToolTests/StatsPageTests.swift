@@ -98,7 +98,7 @@ struct StatsPageTests {
     try removeMany(store, count: 40)
     let text = try cairn("stats", store).text
     #expect(text.contains("\ncairn compact \(store) reclaims about 38."))
-    #expect(text.contains("\n1 key has expired: cairn expire \(store) removes "))
+    #expect(text.contains("\n1 key has expired: cairn trim \(store) --expired removes "))
   }
 
   @Test func `a path with spaces is quoted in hints`() throws {

@@ -36,7 +36,7 @@ struct TopCommandTests {
     var configuration = StoreConfiguration()
     configuration.segmentByteLimit = 256 << 10
     configuration.durability = .process
-    configuration.log = .none
+    configuration.log = .silent
     // Dead bytes are not reclaimed.
     configuration.deadByteFloor = 1 << 40
     let store = try Store(path: store, configuration: configuration)

@@ -107,7 +107,9 @@ struct TrimCommandTests {
       two.errors
         == "cairn: trim: only one of --count and --bytes may be given; see cairn help trim\n")
     let none = try cairn("trim", store)
-    #expect(none.errors.contains("one of --count, --bytes, --older-than and --expired is needed"))
+    #expect(
+      none.errors.contains(
+        "one of --count, --bytes, --older-than, --unused-for and --expired is needed"))
   }
 
   @Test func `by age`() throws {
@@ -118,6 +120,27 @@ struct TrimCommandTests {
       removed = try report(cairn("trim", store, "--older-than=0.5", "--json")).removed
     }
     #expect(removed > 0)
+  }
+
+  /// Reads `b` and writes another key. The close then writes a checkpoint, which keeps the times of
+  /// accesses.
+  private func readB() throws {
+    var configuration = StoreConfiguration()
+    configuration.checkpointRecordThreshold = 0
+    let open = try Store(path: store, configuration: configuration)
+    #expect(try open.value(forKey: "b") != nil)
+    try open.setValue("new", forKey: "new")
+    try open.close()
+  }
+
+  @Test func `what was read lately is old, but not unused`() async throws {
+    try readB()
+    try await Task.sleep(for: .seconds(3))
+    try readB()
+    #expect(try report(cairn("trim", store, "--unused-for", "1.5", "--json")).removed == 2)
+    #expect(try cairn("keys", store).lines == ["b", "new"])
+    #expect(try report(cairn("trim", store, "--older-than", "1.5", "--json")).removed == 1)
+    #expect(try cairn("keys", store).lines == ["new"])
   }
 
   @Test func `what has expired`() throws {

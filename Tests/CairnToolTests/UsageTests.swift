@@ -13,7 +13,7 @@ struct UsageTests {
     ["put", "S", "k", "v", "--ttl", "1e400"], ["put", "S", "k", "v", "--ttl", "nan"],
     ["put", "S", "k", "v", "--ttl", "99999999999999999999"], ["put", "S", "k", "v", "--ttl", "."],
     ["put", "S", "k", "v", "--ttl="], ["put", "S", "k", "v", "--ttl"],
-    ["put", "S", "k", "v", "--frob"], ["put", "S", "k", "-5"], ["get", "S", "k", "--json"],
+    ["put", "S", "k", "v", "--frob"], ["put", "S", "k", "-5"], ["get", "S", "k", "--long"],
     ["keys", "S", "--json=yes"], ["import", "S", "D", "--decode", "rot13"], ["help", "frobnicate"],
     ["--frob"], ["--json"], ["trim", "S"], ["trim", "S", "--count", "1", "--bytes", "1"],
     ["trim", "S", "--count", "-1"], ["trim", "S", "--bytes", "1e3"], ["trim", "S", "--count="],
@@ -22,10 +22,17 @@ struct UsageTests {
     ["compact"], ["compact", "S", "T"], ["compact", "S", "--count", "1"],
     ["info", "S"], ["info", "S", ""], ["info", "S", "k", "l"],
     ["backup", "S"], ["backup", "S", "D", "E"], ["backup", "S", ""],
-    ["expire"], ["expire", "S", "k"], ["expire", "S", "--lifetime", "1h"],
+    ["expire"], ["expire", "S"], ["expire", "S", "k"], ["expire", "S", "--lifetime", "1h"],
     ["expire", "S", "", "--lifetime", "1h"], ["expire", "S", "k", "--lifetime", "0"],
     ["keys", "S", "--limit", "0"], ["keys", "S", "--tree", "--long"],
-    ["keys", "S", "--tree", "--json"], ["keys", "S", "--color"], ["get", "S", "k", "--color=on"],
+    ["keys", "S", "--tree", "--json"], ["keys", "S", "--tree", "--key-format=base64"],
+    ["keys", "S", "--key-format", "hex"], ["get", "S", "a", "--key-format=base64"],
+    ["get", "S", "a\\b", "--key-format=escaped"], ["delete", "S", "\\x4", "--key-format=escaped"],
+    ["dump", "S", "--prefix", "a", "--key-format=base64"], ["put", "S", "k", "v", "--wait", "0"],
+    ["increment", "S"], ["increment", "S", "k", "x"], ["increment", "S", "k", "1.5"],
+    ["increment", "S", "k", "9223372036854775808"], ["dump"], ["dump", "S", "T"], ["load"],
+    ["load", "S", "T"], ["verify", "S", "--rate", "0"], ["keys", "S", "--color"],
+    ["get", "S", "k", "--color=on"],
     ["completions"], ["completions", "csh"], ["version", "S"],
     ["top"], ["top", "S", "T"], ["top", "S", "--count", "0"], ["top", "S", "--interval", "0"],
   ])
@@ -63,7 +70,10 @@ struct UsageTests {
       ["keys", "S", "--color", "red"],
       "keys: --color must be auto, always or never, not red; see cairn help keys"
     ),
-    (["get", "S"], "get: KEY is missing; usage: cairn get STORE KEY; see cairn help get"),
+    (
+      ["get", "S"],
+      "get: KEY is missing; usage: cairn get STORE KEY [--counter] [--key-format escaped|base64] [--json]; see cairn help get"
+    ),
   ])
   func `a wrong word is told with what may be meant`(arguments: [String], message: String) throws {
     let outcome = try cairn(bytes: arguments.map { Array($0.utf8) })
@@ -86,12 +96,25 @@ struct UsageTests {
         try cairn("trim", store, "--bytes", same).text == "removed 0 keys, 0 bytes\n", "\(same)")
     }
     #expect(try cairn("trim", store, "--bytes", "3072K").text.hasPrefix("removed 3 keys, 3.0 MiB"))
+    // The units that a command prints can be given back.
+    for printed in ["3.9 MiB", "4.0 MiB", "3 MiB 512 KiB", "4096.5K", "9999999 B", "5000000 bytes"]
+    {
+      #expect(
+        try cairn("trim", store, "--bytes", printed).text.hasPrefix("removed 0"), "\(printed)")
+    }
+    for printed in ["2 h 5 min", "1 d", "3 min 20 s", "1h30m", "7200000ms", "1.5w", "0.001h"] {
+      #expect(try cairn("trim", store, "--older-than", printed).status == 0, "\(printed)")
+    }
     for wrong in [
-      "1x", "M", "1.5M", "99999999999999999999T", "9000000000000G", "", "4MB", "4iB", "MiB",
+      "1x", "M", "99999999999999999999T", "9000000000000G", "", "4MB", "4iB", "MiB", "1M5", "4 ",
+      " 4", "1.2.3", ".", "8191P 8191P", "8192P",
     ] {
       #expect(try cairn("trim", store, "--bytes", wrong).status == 2, "\(wrong)")
     }
-    for wrong in ["d", "0d", "9000000000000000w", "1dd", "1 d"] {
+    for wrong in [
+      "d", "0d", "9000000000000000w", "1dd", "1d ", "1h30", "30 1h", "1H", "9223372036854776s",
+      "9223372036854775s 9223372036854775s",
+    ] {
       #expect(try cairn("trim", store, "--older-than", wrong).status == 2, "\(wrong)")
     }
   }

@@ -1,3 +1,4 @@
+import Cairn
 import Testing
 
 @Suite("put, get and delete")
@@ -77,5 +78,57 @@ struct ValueCommandTests {
     for _ in 0..<10_000 where status == 0 { status = try cairn("get", store, "short").status }
     #expect(status == 1)
     #expect(try cairn("keys", store).text == "long\n")
+  }
+
+  @Test func `put, delete and get tell as JSON what they did`() throws {
+    #expect(
+      try cairn("put", store, "a", "value", "--json").text
+        == #"{"key": "a", "version": 1, "valueBytes": 5, "existed": false, "stored": true}"# + "\n")
+    #expect(
+      try cairn("put", store, "a", "values", "--json").text
+        == #"{"key": "a", "version": 2, "valueBytes": 6, "existed": true, "stored": true}"# + "\n")
+    #expect(
+      try cairn("get", store, "a", "--json").text.hasPrefix(
+        #"{"key": "a", "value": "values", "version": 2, "valueBytes": 6, "metadata": "", "#))
+    #expect(try cairn("get", store, "b", "--json").output.isEmpty)
+    let outcome = try cairn("delete", store, "a", "b", "a", "--json")
+    #expect(outcome.status == 1)
+    #expect(
+      outcome.lines == [
+        #"{"key": "a", "version": 2, "valueBytes": 6, "existed": true}"#,
+        #"{"key": "b", "version": null, "valueBytes": null, "existed": false}"#,
+      ])
+  }
+
+  @Test func `if-absent leaves a key that exists, and exits 1`() throws {
+    #expect(try cairn("put", store, "a", "first", "--if-absent").status == 0)
+    let outcome = try cairn("put", store, "a", "second", "--if-absent")
+    #expect(outcome.status == 1)
+    #expect(outcome.errors == "cairn: put: a: the key exists\n")
+    #expect(try cairn("get", store, "a").text == "first")
+    let json = try cairn("put", store, "a", "second", "--if-absent", "--json")
+    #expect(json.status == 1)
+    #expect(
+      json.text
+        == #"{"key": "a", "version": 1, "valueBytes": 5, "existed": true, "stored": false}"# + "\n")
+  }
+
+  @Test func `metadata is stored, and may be any bytes`() throws {
+    let words = ["put", store, "a", "value", "--metadata"].map { Array($0.utf8) }
+    try cairn(bytes: words + [[0xFF, 0x01]])
+    #expect(try cairn("info", store, "a").lines.contains(#"metadata     \xFF\x01 (2 bytes)"#))
+    #expect(try cairn("info", store, "a", "--json").text.contains(#""metadataBase64": "/wE=""#))
+    #expect(try cairn("get", store, "a").text == "value")
+  }
+
+  @Test func `wait waits for another process to close the store, but no longer`() throws {
+    let open = try Store(path: store)
+    let waiting = try ChildProcess(
+      Command.path, ["put", store, "a", "value", "--wait", "1m"].map { Array($0.utf8) })
+    #expect(try cairn("put", store, "b", "value", "--wait", "50ms").status == 4)
+    try open.setValue("1", forKey: "c")
+    try open.close()
+    #expect(try waiting.wait().status == 0)
+    #expect(try cairn("keys", store).lines == ["a", "c"])
   }
 }

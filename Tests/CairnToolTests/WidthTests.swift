@@ -61,10 +61,10 @@ struct WidthTests {
     try directory.makeFile("tree/file", [1])
     for arguments in [
       ["stats", store], ["stats", store, "--histograms"], ["info", store, "key 40"],
-      ["verify", store], ["scrub", store], ["version"],
-      ["export", store, directory("out")], ["import", store, directory("tree")],
+      ["verify", store], ["version"],
+      ["export", store, directory("out")], ["import", directory("tree"), store],
       ["backup", store, directory("copy")], ["salvage", store, directory("saved")],
-      ["expire", store], ["compact", store], ["keys", store, "--long", "--limit", "2"],
+      ["trim", store, "--expired"], ["compact", store], ["keys", store, "--long", "--limit", "2"],
       ["keys", store, "--tree"],
     ] {
       let (text, status) = try PseudoTerminal(columns: columns).run(arguments)

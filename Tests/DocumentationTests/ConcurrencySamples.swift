@@ -77,12 +77,12 @@ struct ConcurrencySamples {
         try await store.view(of: Int.self, prefix: "accounts/").setValue(300, forKey: "Ann")
         @Sendable func transfer() async throws {
           let accounts = store.view(of: Int.self, prefix: "accounts/")
-          try await store.transact { transaction in
-            let ann = try accounts.value(forKey: "Ann", in: &transaction) ?? 0
-            let bob = try accounts.value(forKey: "Bob", in: &transaction) ?? 0
+          try await store.write { batch in
+            let ann = try accounts.value(forKey: "Ann", in: &batch) ?? 0
+            let bob = try accounts.value(forKey: "Bob", in: &batch) ?? 0
             guard ann >= 10 else { throw NotEnough() }
-            try accounts.setValue(ann - 10, forKey: "Ann", in: &transaction)
-            try accounts.setValue(bob + 10, forKey: "Bob", in: &transaction)
+            try accounts.setValue(ann - 10, forKey: "Ann", in: &batch)
+            try accounts.setValue(bob + 10, forKey: "Bob", in: &batch)
           }
         }
         let refused = await withTaskGroup(of: Bool.self) { group in

@@ -45,7 +45,7 @@ struct ErrorSamples {
       try await inNewDirectory {
         var configuration = DiskCacheConfiguration(byteLimit: 1 << 30)
         configuration.store.durability = .durable
-        configuration.store.log = .none
+        configuration.store.log = .silent
         var pages = try await DiskCache<String, [UInt8]>.open(
           .name("pages"), configuration: configuration)
         let (url, page): (String, [UInt8]) = ("/", [1])

@@ -45,7 +45,7 @@ struct LimitSamples {
         try await thumbnails.setValue(
           image, forKey: "lake",
           options: EntryOptions(lifetime: .hours(1), idleLimit: .seconds(600)))
-        try await thumbnails.extendLifetime(forKey: "lake", to: .seconds(7200))
+        try await thumbnails.setLifetime(.seconds(7200), forKey: "lake")
 
         let midnight = SystemClock().now().advanced(by: .seconds(9000))
         try await thumbnails.setValue(image, forKey: "offer", lifetime: .until(midnight))

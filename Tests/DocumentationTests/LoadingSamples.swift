@@ -92,6 +92,12 @@ struct LoadingSamples {
 
         #expect(page.title == url)
         #expect(etag == Array("v1".utf8))
+
+        let found = try await pages.values(forKeys: [url, "/b", "/c"]) { missing in
+          try await fetchAll(missing)
+        }
+
+        #expect(found.map { $0?.title } == [url, "/b", nil])
         #expect(try pages.info(forKey: url)?.expires != nil)
       }
     }

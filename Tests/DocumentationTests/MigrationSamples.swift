@@ -127,7 +127,7 @@ struct MigrationSamples {
             forKey: "hits/alice", lifetime: .minutes(1))
 
           // EXPIRE session/1 7200 and EXPIRE session/1 60: a longer life, and a shorter one
-          try await store.extendLifetime(forKey: "session/1", to: .seconds(7200))
+          try await store.setLifetime(.seconds(7200), forKey: "session/1")
           try await store.update(forKey: "session/1", lifetime: .minutes(1)) { $0 }
 
           // SCAN 0 MATCH session/*

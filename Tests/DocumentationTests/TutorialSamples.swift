@@ -43,7 +43,7 @@ struct TutorialSamples {
         // Once for all who ask, in memory and on disk.
         #expect(try await pages.page("/about") == page)
         #expect(await Origin.shared.requestCount == 1)
-        #expect(pages.cache.memory?.count() == 1)
+        #expect(pages.cache.memory?.statistics().count == 1)
         try await pages.replace(Page(title: "About", body: "second"), at: "/about")
         #expect(try await pages.page("/about").body == "second")
         #expect(try pages.report().contains("pages_load_starts_total 2\n"))

@@ -222,7 +222,7 @@ struct LinearizabilityTests {
       _ ending: HistoryOperation.Ending, extended: Bool?, passes: Bool, _ found: UInt64
     ) -> Bool {
       var history = [operation(.write(value: 3, ending: ending), .stored(version: 5), 1, 2)]
-      if let extended { history.append(operation(.extend, .extended(extended), 3, 4)) }
+      if let extended { history.append(operation(.setLifetime, .extended(extended), 3, 4)) }
       if passes { history.append(operation(.passTime, .done, 5, 6)) }
       history.append(operation(.read, .found(value: found, version: 0), 7, 8))
       return isExplained(history)
@@ -302,7 +302,7 @@ struct LinearizabilityTests {
       (.compareAndSet(expecting: 4, value: 6), .mismatch(version: 7)),
       (.compareAndRemove(expecting: 5), .removed(true)),
       (.write(value: 7, ending: .whenIdle), .done), (.take, .found(value: 7, version: 0)),
-      (.extend, .extended(true)), (.passTime, .done),
+      (.setLifetime, .extended(true)), (.passTime, .done),
     ]
     for (action, outcome) in outcomes { log.end(1, log.begin(1, [(3, action)]), [outcome]) }
     _ = log.begin(1, [(0, .read), (3, .erase)])

@@ -18,7 +18,7 @@ package enum CacheRecordCheck {
     let value = input.value
     switch Int(input.valueCoder) % CacheRecordInput.valueCoderCount {
     case 0: return try check(input, .bytes, .value(value))
-    case 1: return try check(input, .data, .value(Data(value)))
+    case 1: return try check(input, .standard, .value(Data(value)))
     case 2:
       return try check(
         input, ValueCoder<String>.string, .optional(String(validating: value, as: UTF8.self)))
@@ -55,10 +55,10 @@ package enum CacheRecordCheck {
     case 0:
       return try trial(KeyCoder<String>.standard, .optional(String(validating: key, as: UTF8.self)))
     case 1: return try trial(.bytes, .value(key))
-    case 2: return try trial(.data, .value(Data(key)))
+    case 2: return try trial(.standard, .value(Data(key)))
     case 3: return try trial(KeyCoder<Int>.standard, .optional(number(Int.self)))
     case 4: return try trial(KeyCoder<UInt16>.integer, .optional(number(UInt16.self)))
-    case 5: return try trial(KeyCoder<UUID>.uuid, .optional(uuid(key)))
+    case 5: return try trial(KeyCoder<UUID>.standard, .optional(uuid(key)))
     default: return try trial(KeyCoder<[String]>.json(), .json(key))
     }
   }
@@ -220,7 +220,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     case .failure: try require(keys.isEmpty, "keys: one was made of bytes that are none")
     case .either: break
     }
-    var entries: [CacheEntry<Key, Value>] = []
+    var entries: [Entry<Key, Value>] = []
     let skippedCount = try cache.forEachEntry { entry in
       entries.append(entry)
       return .next

@@ -19,7 +19,7 @@ extension CrashRun {
     switch prefersRemoval ? 0 : choices.below(8) {
     case 6...7:
       // Including keys that a compaction may already have copied.
-      operation = .extend(key: key, .milliseconds(1 + choices.below(8000)), .process)
+      operation = .setLifetime(key: key, .milliseconds(1 + choices.below(8000)), .process)
     case 0: operation = .remove(key: key, .process)
     case 1:
       let second = choices.element(of: OperationGenerator.keys)
@@ -83,7 +83,7 @@ extension Operation {
   /// before it.
   var writesAside: Bool {
     switch self {
-    case .put, .compareAndSet, .update, .batch, .extend: true
+    case .put, .compareAndSet, .update, .batch, .setLifetime: true
     default: false
     }
   }

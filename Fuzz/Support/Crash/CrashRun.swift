@@ -84,7 +84,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       configuration.scrubBytesPerSecond = 4 << 20
       configuration.damageObserver = { [damage] in damage.note($0) }
     }
-    generator.extendsOften = generator.mayExpire && choices.once(in: 3)
+    generator.setsLifetimesOften = generator.mayExpire && choices.once(in: 3)
     self.cutInterval = cutInterval
     if isFollowed {
       disk.leastMappedByteCount = 64 << 20
@@ -218,7 +218,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     }
     if choices.once(in: 8) { process.queue.runAll(dueAfter: .zero) }
     noteCheckpoint()
-    if choices.once(in: generator.extendsOften ? 15 : 60) { try crash() }
+    if choices.once(in: generator.setsLifetimesOften ? 15 : 60) { try crash() }
   }
 
   /// Performs the operation, and returns the versions of the put values.

@@ -49,7 +49,7 @@ package struct ExhaustiveRun {
   private static let keys: [[UInt8]] = [Array("key 0".utf8), Array("key 1".utf8)]
   private static let operations: [Operation] = [
     .put(key: keys[0], entry(1, byteCount: 20, lifetime: .seconds(50)), .process),
-    .extend(key: keys[0], .seconds(100), .process),
+    .setLifetime(key: keys[0], .seconds(100), .process),
     .put(key: keys[0], entry(2, byteCount: 20), .durable),
     .put(key: keys[1], entry(3, byteCount: 1200), .process),
     .remove(key: keys[0], .process),

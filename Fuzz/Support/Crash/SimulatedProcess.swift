@@ -106,7 +106,7 @@ extension StoreConfiguration {
   /// Small segments, so that they roll often, and many checkpoints.
   package static func simulated(_ clock: ManualClock) -> StoreConfiguration {
     var configuration = StoreConfiguration()
-    configuration.log = .none
+    configuration.log = .silent
     configuration.segmentByteLimit = 64 << 10
     configuration.durability = .process
     configuration.clock = clock

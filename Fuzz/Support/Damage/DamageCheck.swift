@@ -61,8 +61,8 @@ package struct DamageCheck {
   /// - Parameter alsoAll: whether to look for keys that should not be there.
   private func read(
     _ opened: Store, alsoAll: Bool
-  ) throws -> [Result<Entry?, StoreError>] {
-    var found: [Result<Entry?, StoreError>] = []
+  ) throws -> [Result<ByteEntry?, StoreError>] {
+    var found: [Result<ByteEntry?, StoreError>] = []
     for key in keys {
       do throws(StoreError) { found.append(.success(try opened.entry(forKey: key))) } catch {
         try Self.judge(error)
@@ -81,7 +81,7 @@ package struct DamageCheck {
     return found
   }
 
-  private func match(_ found: [Result<Entry?, StoreError>], oldest: Int) throws {
+  private func match(_ found: [Result<ByteEntry?, StoreError>], oldest: Int) throws {
     for state in store.history[oldest...].reversed() where isEqual(found, state) { return }
     guard let last = store.history.last else { return }
     let wrong = zip(keys, found).filter { key, result in
@@ -96,7 +96,7 @@ package struct DamageCheck {
 
   /// Whether exactly the expected keys were lost or refused.
   private mutating func match(
-    _ found: [Result<Entry?, StoreError>], _ outcome: DamageOutcome
+    _ found: [Result<ByteEntry?, StoreError>], _ outcome: DamageOutcome
   ) throws {
     var refused: Set<[UInt8]> = []
     for (key, result) in zip(keys, found) {
@@ -123,7 +123,7 @@ package struct DamageCheck {
   }
 
   private func isEqual(
-    _ found: [Result<Entry?, StoreError>], _ state: DamagedStore.Contents
+    _ found: [Result<ByteEntry?, StoreError>], _ state: DamagedStore.Contents
   ) -> Bool {
     for (index, result) in found.enumerated() {
       if case .success(let entry) = result, !Self.isEqual(entry, state[keys[index]]) {
@@ -133,7 +133,7 @@ package struct DamageCheck {
     return true
   }
 
-  private static func isEqual(_ found: Entry?, _ expected: Entry?) -> Bool {
+  private static func isEqual(_ found: ByteEntry?, _ expected: ByteEntry?) -> Bool {
     guard let found, let expected else { return found == nil && expected == nil }
     // The time of an entry's last read is not kept.
     var info = found.info

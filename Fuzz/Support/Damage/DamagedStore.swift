@@ -3,7 +3,7 @@ package import CairnStore
 /// A small store on disk, with its contents after each write. The kinds together contain every type
 /// of file and record, as `StoreTrait` lists them.
 package struct DamagedStore: Sendable {
-  package typealias Contents = [[UInt8]: Entry]
+  package typealias Contents = [[UInt8]: ByteEntry]
 
   package enum Kind: String, CaseIterable, Sendable {
     case closed, killed
@@ -206,7 +206,7 @@ package struct DamagedStore: Sendable {
       // A removal and a longer lifetime at the end of a segment.
       try put("copied", 200)
       try perform { store, _ in
-        try store.extendLifetime(forKey: "later lifetime", to: .seconds(800))
+        try store.setLifetime(.seconds(800), forKey: "later lifetime")
       }
       try perform { store, _ in try store.removeValue(forKey: "later metadata") }
       try maintain { try $0.checkpoint() }
@@ -243,7 +243,7 @@ package struct DamagedStore: Sendable {
       try perform { store, _ in try store.removeValue(forKey: "removed") }
       for (key, seconds) in [("lifetime", 700), ("all", 2000)] {
         try perform { store, _ in
-          try store.extendLifetime(forKey: "\(name) \(key)", to: .seconds(seconds))
+          try store.setLifetime(.seconds(seconds), forKey: "\(name) \(key)")
         }
       }
       try perform { store, random in

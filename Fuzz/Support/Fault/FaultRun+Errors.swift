@@ -121,7 +121,8 @@ extension FaultRun {
   /// cannot read the newer put of the key.
   private static func readsAgain(_ operation: Operation) -> Bool {
     switch operation {
-    case .put, .batch, .remove, .compareAndSet, .compareAndRemove, .removeMany, .update, .extend,
+    case .put, .batch, .remove, .compareAndSet, .compareAndRemove, .removeMany, .update,
+      .setLifetime,
       .get, .trim, .trimBytes, .trimOlder, .removeExpired,
       .compact:
       true

@@ -12,7 +12,7 @@ package struct FollowedHistory: Sendable {
     /// At least one of them is a put.
     case batch([(key: Int, isRemoval: Bool)])
     /// A longer lifetime, which no read shows.
-    case extend(key: Int)
+    case setLifetime(key: Int)
     case removeAll
     /// Removes one key after another, in an order that the store decides.
     case trim(toCount: Int)
@@ -43,7 +43,7 @@ package struct FollowedHistory: Sendable {
           let key = rest.remove(at: random.below(rest.count))
           return (key, index > 0 && random.once(in: 3))
         })
-    case 930..<950: return .extend(key: key)
+    case 930..<950: return .setLifetime(key: key)
     case 950..<955: return .removeAll
     case 955..<965: return .trim(toCount: random.below(Self.keyCount))
     case 965..<983: return .compact
@@ -94,7 +94,7 @@ package struct FollowedHistory: Sendable {
           }
         }
       }
-    case .extend(let key): try store.extendLifetime(forKey: Self.key(key), to: .seconds(7200))
+    case .setLifetime(let key): try store.setLifetime(.seconds(7200), forKey: Self.key(key))
     case .removeAll: try store.removeAll()
     case .trim(let count): try store.trim(.toCount(count))
     case .compact: try store.compact()

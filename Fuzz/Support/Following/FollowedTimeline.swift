@@ -31,7 +31,7 @@ package struct FollowedTimeline {
       for change in changes { set(change.key, to: change.isRemoval ? 0 : number, by: number) }
     case .removeAll: empty(by: number)
     case .trim: for key in outcome.removed { set(key, to: 0, by: number, isGradual: true) }
-    case .extend, .compact, .checkpoint, .sync, .reopen: break
+    case .setLifetime, .compact, .checkpoint, .sync, .reopen: break
     }
   }
 

@@ -36,7 +36,7 @@ package struct FollowedWorkload: Sendable {
   /// A configuration that makes compactions, large writes and new segments frequent.
   package static var configuration: StoreConfiguration {
     var configuration = StoreConfiguration()
-    configuration.log = .none
+    configuration.log = .silent
     configuration.segmentByteLimit = 64 << 10
     configuration.durability = .process
     configuration.spaceBound = 1.2

@@ -52,7 +52,7 @@ final class SimulatedFollowers {
     self.random = random
     self.areToldOfWrites = areToldOfWrites
     var own = StoreConfiguration()
-    own.log = .none
+    own.log = .silent
     own.clock = configuration.clock
     self.configuration = own
   }

@@ -52,10 +52,10 @@ struct CheckpointBase: Sendable {
       for number in 0..<10 { try put(number, 3000 + number, in: store) }
       for number in 4..<8 { try remove(number, in: store) }
       try store.compact()
-      try store.extendLifetime(forKey: Self.key(15), to: .seconds(5000))
+      try store.setLifetime(.seconds(5000), forKey: Self.key(15))
       for number in 10..<14 { try put(number, 40 + number, in: store) }
       for number in 8..<9 { try remove(number, in: store) }
-      try store.extendLifetime(forKey: Self.key(10), to: .seconds(5000))
+      try store.setLifetime(.seconds(5000), forKey: Self.key(10))
     }
     try first.close()
     let second = SimulatedProcess.start(on: disk, seed: 2)
@@ -64,7 +64,7 @@ struct CheckpointBase: Sendable {
       if let store = second.store {
         for number in 12..<18 { try put(number, 50 + number, in: store) }
         try remove(20, in: store)
-        try store.extendLifetime(forKey: Self.key(25), to: .seconds(7000))
+        try store.setLifetime(.seconds(7000), forKey: Self.key(25))
       }
       second.kill()
     }

@@ -109,7 +109,7 @@ package enum CheckpointCheck {
     let steps: [(Store) throws -> Void] = [
       { _ = try $0.setValue([1], forKey: key(3), durability: .process) },
       { try $0.removeValue(forKey: key(30), durability: .process) },
-      { try $0.extendLifetime(forKey: key(15), to: .seconds(9000), durability: .process) },
+      { try $0.setLifetime(.seconds(9000), forKey: key(15), durability: .process) },
       { try $0.forEachKey { _ in .next } },
       { store in
         let snapshot = try store.snapshot()

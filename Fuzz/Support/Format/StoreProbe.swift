@@ -142,7 +142,7 @@ struct StoreProbe {
     }
 
     var configuration = StoreConfiguration()
-    configuration.log = .none
+    configuration.log = .silent
     configuration.access = .systemCalls
     configuration.clock = FixedClock()
     let store: Store

@@ -85,7 +85,7 @@ package final class HistoryLog: @unchecked Sendable {
         case .compareAndSet(let expected, let value): (5, value, expected)
         case .compareAndRemove(let expected): (6, 0, expected)
         case .take: (7, 0, 0)
-        case .extend: (8, 0, 0)
+        case .setLifetime: (8, 0, 0)
         case .passTime: (9, 0, 0)
         }
       unsafe entry[2] = kind | unity.rawValue << 8 | UInt64(key) << 16 | UInt64(first) << 32
@@ -176,7 +176,7 @@ package final class HistoryLog: @unchecked Sendable {
       case 5: .compareAndSet(expecting: unsafe entry[4], value: unsafe entry[3])
       case 6: .compareAndRemove(expecting: unsafe entry[4])
       case 7: .take
-      case 8: .extend
+      case 8: .setLifetime
       case 9: .passTime
       default: throw FuzzFailure("the log of a history has an entry of no kind")
       }

@@ -12,7 +12,7 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
     /// A removal that returns the value.
     case take
     /// Makes the value survive the passing of time, if it has a lifetime.
-    case extend
+    case setLifetime
     /// Time passes, and values that end in that time are gone.
     case passTime
   }
@@ -124,8 +124,8 @@ package struct KeyState: Hashable, Sendable {
       value != 0 && version == expected && !mayBeRewritten ? nil : self
     case (.take, .found(let value, _)): value == self.value ? erased : nil
     case (.take, .pending): erased
-    case (.extend, .extended(let wasThere)): wasThere == (value != 0) ? extended : nil
-    case (.extend, .pending): extended
+    case (.setLifetime, .extended(let wasThere)): wasThere == (value != 0) ? extended : nil
+    case (.setLifetime, .pending): extended
     case (.passTime, .done): ending == .never ? self : erased
     default: nil
     }

@@ -21,7 +21,7 @@ package protocol HistorySubject: Sendable {
   func remove(_ key: [UInt8]) throws -> Bool
   func take(_ key: [UInt8]) throws -> [UInt8]?
   /// Extends the value's lifetime beyond the time that passes.
-  func extend(_ key: [UInt8]) throws -> Bool
+  func setLifetime(_ key: [UInt8]) throws -> Bool
   func removeAll() throws
   func compareAndSet(
     _ value: [UInt8], forKey key: [UInt8], expecting version: UInt64?
@@ -69,7 +69,7 @@ package struct StoreSubject: HistorySubject {
   /// Small segments, so that they roll and are compacted.
   package static var configuration: StoreConfiguration {
     var configuration = StoreConfiguration()
-    configuration.log = .none
+    configuration.log = .silent
     configuration.segmentByteLimit = 64 << 10
     configuration.deadByteFloor = 0
     configuration.checkpointByteThreshold = 32 << 10
@@ -127,7 +127,7 @@ package struct StoreSubject: HistorySubject {
     _ keys: [[UInt8]], choice: Int
   ) throws -> [(value: [UInt8], version: UInt64)?] {
     var found: [[UInt8]: (value: [UInt8], version: UInt64)] = [:]
-    func visit(_ entry: Entry) throws -> Visit {
+    func visit(_ entry: ByteEntry) throws -> Visit {
       guard found.updateValue((entry.value, entry.info.version), forKey: entry.key) == nil else {
         throw FuzzFailure("an iteration returned a key twice")
       }
@@ -163,8 +163,8 @@ package struct StoreSubject: HistorySubject {
     return nil
   }
 
-  package func extend(_ key: [UInt8]) throws -> Bool {
-    try store.extendLifetime(forKey: key, to: HistoryPlan.time * 1000)
+  package func setLifetime(_ key: [UInt8]) throws -> Bool {
+    try store.setLifetime(.after(HistoryPlan.time * 1000), forKey: key)
   }
 
   package func compareAndSet(

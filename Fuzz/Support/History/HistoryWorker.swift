@@ -160,7 +160,7 @@ package struct HistoryWorker<Subject: HistorySubject>: Sendable {
           versions[number] = found.version
           return .found(value: try HistoryPlan.number(of: found.value), version: found.version)
         }
-      case 56..<60: try note(.extend) { .extended(try subject.extend(key)) }
+      case 56..<60: try note(.setLifetime) { .extended(try subject.setLifetime(key)) }
       case 60..<63:
         try note(.take) {
           guard let value = try subject.take(key) else { return .found(value: 0, version: 0) }

@@ -132,12 +132,12 @@ package struct ModelStore {
 
 /// What a read of the whole store returns.
 package struct StoreContents {
-  package private(set) var entries: [[UInt8]: Entry] = [:]
+  package private(set) var entries: [[UInt8]: ByteEntry] = [:]
   private let now: Timestamp
 
   package init(of store: Store, now: Timestamp) throws {
     self.now = now
-    var entries: [[UInt8]: Entry] = [:]
+    var entries: [[UInt8]: ByteEntry] = [:]
     try store.forEachEntry { entry in
       if entries.updateValue(entry, forKey: entry.key) != nil {
         throw FuzzFailure("an iteration returned a key twice: \(Self.name(entry.key))")
@@ -152,7 +152,7 @@ package struct StoreContents {
 
   package init(of snapshot: Snapshot, now: Timestamp) throws {
     self.now = now
-    var entries: [[UInt8]: Entry] = [:]
+    var entries: [[UInt8]: ByteEntry] = [:]
     try snapshot.forEachEntry { entry in
       entries[entry.key] = entry
       return .next
@@ -181,9 +181,9 @@ package struct StoreContents {
     return count == entries.count
   }
 
-  private static func isEqual(_ found: Entry, _ expected: ModelEntry) -> Bool {
+  private static func isEqual(_ found: ByteEntry, _ expected: ModelEntry) -> Bool {
     found.value == expected.value && found.metadata == expected.metadata
-      && found.info.cost == expected.cost && found.info.expires == expected.expires
+      && found.info.givenCost == expected.cost && found.info.expires == expected.expires
       && found.info.idleLimit == expected.idleLimit
       && (expected.version.map { $0 == found.info.version } ?? true)
       && (expected.written.map { $0 == found.info.written } ?? true)

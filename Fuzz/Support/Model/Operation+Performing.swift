@@ -75,11 +75,13 @@ extension Operation {
       case .mismatch(nil) where mayEvict: throw EvictedFirst()
       default: throw FuzzFailure("a compare-and-set returns \(result)")
       }
-    case .extend(let key, let lifetime, _):
-      let isThere = try store.extendLifetime(forKey: key, to: lifetime, durability: given)
+    case .setLifetime(let key, let lifetime, _):
+      let isThere = try store.setLifetime(.after(lifetime), forKey: key, durability: given)
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       if !isThere, entry != nil, mayEvict { throw EvictedFirst() }
-      if isThere != (entry != nil) { throw FuzzFailure("an extension returns \(isThere)") }
+      if isThere != (entry != nil) {
+        throw FuzzFailure("a change of a lifetime returns \(isThere)")
+      }
     case .compareAndRemove(let key, let isRight, _):
       let current = try store.info(forKey: key)?.version
       let isRemoved = try store.compareAndRemove(

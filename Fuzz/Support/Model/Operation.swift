@@ -11,7 +11,7 @@ package enum Operation {
   /// A compare-and-set that expects the current version, or another one.
   case compareAndSet(key: [UInt8], ModelEntry, isRight: Bool, Durability)
   /// Sets a lifetime of this length from now on, if that is longer.
-  case extend(key: [UInt8], Duration, Durability)
+  case setLifetime(key: [UInt8], Duration, Durability)
   /// A removal that expects the current version, or another one.
   case compareAndRemove(key: [UInt8], isRight: Bool, Durability)
   /// Removals of many keys, each as a separate write.
@@ -112,11 +112,10 @@ package enum Operation {
       entry.version = nil
       if let value { entry.value = value }
       next.write(value == nil ? nil : entry, to: key, at: now)
-    case .extend(let key, let lifetime, _):
-      guard var entry = state[key], !entry.hasExpired(now), let expires = entry.expires,
-        expires < now.advanced(by: lifetime)
-      else { return nil }
-      entry.expires = now.advanced(by: lifetime)
+    case .setLifetime(let key, let lifetime, _):
+      let end = now.advanced(by: lifetime)
+      guard var entry = state[key], !entry.hasExpired(now), entry.expires != end else { return nil }
+      entry.expires = end
       entry.version = nil
       next.write(entry, to: key, at: now)
     case .batch(let changes, _):
@@ -140,7 +139,7 @@ package enum Operation {
       case .remove: "a removal"
       case .batch(let changes, _): "a batch of \(changes.count)"
       case .compareAndSet: "a compare-and-set"
-      case .extend: "an extension"
+      case .setLifetime: "a change of a lifetime"
       case .compareAndRemove: "a compare-and-remove"
       case .removeMany(let keys, _): "removals of \(keys.count)"
       case .update(_, let value, _):
@@ -181,7 +180,7 @@ package enum Operation {
   package var durability: Durability? {
     switch self {
     case .put(_, _, let durability), .remove(_, let durability), .batch(_, let durability),
-      .compareAndSet(_, _, _, let durability), .extend(_, _, let durability),
+      .compareAndSet(_, _, _, let durability), .setLifetime(_, _, let durability),
       .compareAndRemove(_, _, let durability), .removeMany(_, let durability),
       .update(_, _, let durability), .trim(_, let durability), .trimBytes(_, let durability),
       .trimOlder(_, _, let durability), .removeExpired(let durability):

@@ -15,7 +15,7 @@ package struct OperationGenerator {
   package var mayBeLarge = true
   /// Whether many entries have a lifetime, and many operations extend one, so that segments contain
   /// little else.
-  package var extendsOften = false
+  package var setsLifetimesOften = false
 
   package init() {}
 
@@ -43,8 +43,8 @@ package struct OperationGenerator {
       entry.cost = cost
       if cost % 2 == 0 { entry.idleLimit = .seconds(1_000_000 + cost) }
     }
-    if mayExpire, extendsOften ? !choices.once(in: 5) : choices.once(in: 5) {
-      let most = extendsOften ? 50_000 : 5000
+    if mayExpire, setsLifetimesOften ? !choices.once(in: 5) : choices.once(in: 5) {
+      let most = setsLifetimesOften ? 50_000 : 5000
       entry.expires = now.advanced(by: .milliseconds(1 + choices.below(most)))
     }
     return entry
@@ -60,19 +60,19 @@ package struct OperationGenerator {
 
   package mutating func next(_ choices: inout some ChoiceSource, now: Timestamp) -> Operation {
     let key = choices.element(of: Self.keys)
-    if extendsOften, !choices.once(in: 3) {
+    if setsLifetimesOften, !choices.once(in: 3) {
       switch choices.below(16) {
       case 0: return .compact
       case 1: return .checkpoint
       default:
-        return .extend(
+        return .setLifetime(
           key: key, .milliseconds(1 + choices.below(200_000)), durability(&choices))
       }
     }
     switch choices.below(100) {
     case 0..<45: return .put(key: key, entry(&choices, now: now), durability(&choices))
     case 45..<48:
-      return .extend(
+      return .setLifetime(
         key: key, .milliseconds(1 + choices.below(8000)), durability(&choices))
     case 48..<53: return .remove(key: key, durability(&choices))
     case 53..<55:

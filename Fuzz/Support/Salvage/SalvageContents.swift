@@ -11,19 +11,19 @@ struct SalvageValue: Hashable {
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  init(_ entry: Entry) {
+  init(_ entry: ByteEntry) {
     bytes = entry.value
     metadata = entry.metadata
     expires = entry.info.expires
     idleLimit = entry.info.idleLimit
-    cost = entry.info.cost
+    cost = entry.info.givenCost
   }
 }
 
 /// What an open of a store returns.
 struct SalvageContents: Equatable {
   /// Each key with its entry, or `nil` if it is damaged; without the time of the last access.
-  var entries: [[UInt8]: Entry?] = [:]
+  var entries: [[UInt8]: ByteEntry?] = [:]
   var lastVersion: UInt64 = 0
 
   /// Opens the store in a separate process. `nil` if the open is refused.
@@ -53,7 +53,7 @@ struct SalvageContents: Equatable {
   }
 
   /// What a salvage must have copied, as far as the report promises.
-  func copied(_ report: SalvageReport) -> [[UInt8]: Entry] {
+  func copied(_ report: SalvageReport) -> [[UInt8]: ByteEntry] {
     entries.compactMapValues { $0 }.mapValues { entry in
       var entry = entry
       if report.kinds.contains(.versionsChanged) { entry.info.version = 0 }

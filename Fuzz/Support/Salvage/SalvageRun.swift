@@ -96,7 +96,9 @@ package struct SalvageRun {
     unreadable[name] = range
   }
 
-  private static func difference(_ copy: [[UInt8]: Entry], _ opened: [[UInt8]: Entry]) -> String {
+  private static func difference(_ copy: [[UInt8]: ByteEntry], _ opened: [[UInt8]: ByteEntry])
+    -> String
+  {
     Set(copy.keys).union(opened.keys).filter { copy[$0] != opened[$0] }.map { key in
       "\(String(decoding: key.prefix(20), as: UTF8.self)) has "
         + "\(copy[key].map { "\($0.info)" } ?? "nothing") instead of "

@@ -46,9 +46,9 @@ struct TieredModel {
 
   /// - Parameter version: the version that the entry then has.
   /// - Returns: whether the key exists.
-  mutating func extend(_ key: Int, by milliseconds: Int64, version: UInt64?) -> Bool {
+  mutating func setLifetime(_ key: Int, to milliseconds: Int64, version: UInt64?) -> Bool {
     guard var entry = entry(key) else { return false }
-    if let expires = entry.expires, expires < now + milliseconds {
+    if entry.expires != now + milliseconds {
       entry.expires = now + milliseconds
       (entry.version, entry.written, entry.accessed) = (version ?? 0, now, now)
       entries[key] = entry

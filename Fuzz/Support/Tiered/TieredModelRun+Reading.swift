@@ -147,7 +147,7 @@ extension TieredModelRun {
   }
 
   private func compare(
-    _ info: CacheEntryInfo?, _ expected: TieredModel.Entry?, _ key: Int, _ what: String,
+    _ info: EntryInfo?, _ expected: TieredModel.Entry?, _ key: Int, _ what: String,
     isHeld: Bool = false
   ) throws {
     try expect(info?.version, expected?.version, "the version in \(what)")

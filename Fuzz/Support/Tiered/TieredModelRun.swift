@@ -70,7 +70,7 @@ package struct TieredModelRun {
     case 7..<14: try read(key, below: random.once(in: 3))
     case 14: try readMany()
     case 15: try setMany()
-    case 16..<18: try extend(key)
+    case 16..<18: try setLifetime(key)
     case 18: try take(key)
     case 19: try remove(key)
     case 20: try compareAndSet(key)
@@ -156,16 +156,16 @@ package struct TieredModelRun {
     for key in keys { try compare(key) }
   }
 
-  private mutating func extend(_ key: Int) throws {
+  private mutating func setLifetime(_ key: Int) throws {
     let length =
       hasIdleLimits
       ? 1000 * Int64(random.below(30)) + Int64(random.below(3)) : Int64(random.below(100))
-    note("extend \(key) to \(length)")
-    let isThere = try cache.extendLifetime(forKey: key, to: .milliseconds(length))
+    note("lifetime of \(key): \(length)")
+    let isThere = try cache.setLifetime(.milliseconds(length), forKey: key)
     let version = try cache.info(forKey: key)?.version
     try expect(
-      isThere, model.extend(key, by: length, version: version), "an extension of \(key)")
-    if isThere { tally["extensions"] += 1 }
+      isThere, model.setLifetime(key, to: length, version: version), "a lifetime of \(key)")
+    if isThere { tally["lifetimes"] += 1 }
   }
 
   private mutating func take(_ key: Int) throws {

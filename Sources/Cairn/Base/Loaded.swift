@@ -7,11 +7,10 @@ public import CairnStore
 ///       return Loaded(bytes, lifetime: .after(age))
 ///     }
 public struct Loaded<Value: Sendable>: Sendable {
-  /// The value, which all waiters receive.
+  /// The value.
   public var value: Value
-  /// The options for keeping the value. A lifetime begins when the load ends. The metadata may be
-  /// the ETag that came with the value. For a value that was not loaded, no option is set.
-  public var options: EntryOptions
+  /// The options for keeping the value, if it was just loaded.
+  package var options: EntryOptions
   /// The time since the value was written, or since this process found it still valid. Zero for a
   /// value that was just loaded.
   public package(set) var age: Duration = .zero
@@ -22,10 +21,10 @@ public struct Loaded<Value: Sendable>: Sendable {
   /// Makes the result of a loader.
   ///
   /// - Parameters:
-  ///   - value: the value.
+  ///   - value: the value, which all waiters receive.
   ///   - lifetime: how long the value lives from the end of the load. `nil` means that of the
   ///     options.
-  ///   - options: the options for keeping the value.
+  ///   - options: the options for keeping the value. The metadata may be the ETag that came with it.
   public init(_ value: Value, lifetime: Lifetime? = nil, options: EntryOptions = .standard) {
     self.value = value
     self.options = options.with(lifetime)

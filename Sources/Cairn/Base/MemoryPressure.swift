@@ -1,17 +1,12 @@
 /// How short of memory the system or the program's container is.
-public enum MemoryPressure: Int, Sendable, Hashable, Comparable, CaseIterable {
+public enum MemoryPressure: Sendable, Hashable, Comparable, CaseIterable {
   /// Memory has become scarce. Caches drop expired entries.
-  case moderate = 1
+  case moderate
   /// Programs wait for memory. Caches drop half of their entries.
   case high
   /// Programs make hardly any progress, or the system may soon kill processes. Caches drop all
   /// entries.
   case critical
-
-  /// Whether the left level is less severe.
-  public static func < (left: MemoryPressure, right: MemoryPressure) -> Bool {
-    left.rawValue < right.rawValue
-  }
 }
 
 /// A source of reports of memory shortages.

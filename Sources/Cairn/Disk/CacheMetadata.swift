@@ -79,6 +79,9 @@ package struct CacheMetadata: Equatable, Sendable {
     return tags
   }
 
+  /// The same, as text.
+  package var tagNames: [String] { tags.map { String(decoding: $0, as: UTF8.self) } }
+
   /// Whether the header of metadata on disk says that the entry has tags.
   static func hasTags(_ bytes: RawSpan) -> Bool {
     bytes.byteCount > byteCount && bytes.load(UInt8.self, at: 1) == versionWithTags

@@ -90,16 +90,29 @@ extension DiskCache {
     }
   }
 
-  /// Makes many changes as one atomic batch. `body` runs in the caller's isolation. One of the
-  /// cache's own threads encodes and appends the batch.
+  /// Reads and changes several keys, as if no other call used the cache meanwhile. `body` runs in the
+  /// caller's isolation. One of the cache's own threads encodes, checks and writes.
+  ///
+  /// - Throws: see the synchronous form. `cancelled` if the task is cancelled when another attempt is
+  ///   due; nothing was then written.
   @discardableResult
   public nonisolated(nonsending) func write<Result>(
     durability: Durability? = nil, _ body: (inout DiskBatch<Key, Value>) throws -> Result
   ) async throws -> Result {
-    var batch = DiskBatch(for: self)
-    let result = try body(&batch)
-    try await commit(batch.changes, last: batch.last, durability: durability)
-    return result
+    var attempts = BatchAttempts()
+    while true {
+      var batch = DiskBatch(for: self)
+      let result = Swift.Result { try body(&batch) }
+      let reads = batch.contents.reads
+      do throws(StoreError) {
+        try await commit(batch.end(isFailed: result.isFailure), durability: durability)
+      } catch {
+        let pause = try attempts.pause(after: error, result) { reads[$0] != nil }
+        do { try await Task.sleep(for: pause) } catch { throw StoreError.cancelled }
+        continue
+      }
+      return try result.get()
+    }
   }
 
   /// Sets the values of many keys as one atomic batch.
@@ -110,14 +123,14 @@ extension DiskCache {
     var batch = DiskBatch(for: self)
     let options = options.with(lifetime)
     for (key, value) in pairs { try batch.setValue(value, forKey: key, options: options) }
-    try await commit(batch.changes, last: batch.last, durability: durability)
+    try await commit(batch.contents, durability: durability)
   }
 
   private nonisolated(nonsending) func commit(
-    _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?
+    _ batch: DiskBatch<Key, Value>.Contents, durability: Durability?
   ) async throws(StoreError) {
     try await finishing(.batch) { [self] (entered) throws(StoreError) in
-      try enterBatch(changes, last: last, durability: durability, &entered)
+      try enterBatch(batch, durability: durability, &entered)
     }
   }
 
@@ -133,13 +146,13 @@ extension DiskCache {
     }
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later.
+  /// Makes a value's lifetime longer or shorter.
   @discardableResult
-  public nonisolated(nonsending) func extendLifetime(
-    forKey key: Key, to lifetime: Duration, durability: Durability? = nil
+  public nonisolated(nonsending) func setLifetime(
+    _ lifetime: Lifetime, forKey key: Key, durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
     try await finishing(.write) { [self] (entered) throws(StoreError) in
-      try extendLifetime(of: key, to: lifetime, durability: durability, &entered) { true } != nil
+      try setLifetime(lifetime, of: key, durability: durability, &entered) { true } != nil
     }
   }
 

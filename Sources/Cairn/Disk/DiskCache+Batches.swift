@@ -1,9 +1,11 @@
 public import CairnStore
 
-/// Atomic changes to a ``DiskCache``: after a crash, the disk has all of them or none.
+/// Changes of a ``DiskCache`` that are made together or not at all, and the reads that they depend
+/// on: a transaction.
 ///
 /// The closure passed to `DiskCache.write` fills the batch. If it changes a key twice, only the
-/// last change is written. The cache shows none of the changes until the closure returns.
+/// last change is written. The cache shows none of the changes until the closure returns; the batch's
+/// own reads see them at once.
 public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   struct Change {
     var key: Key
@@ -14,15 +16,60 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     var options: EntryOptions
   }
 
-  private(set) var changes: [Change] = []
-  /// The last change of each key.
-  private(set) var last: [[UInt8]: Int] = [:]
+  /// What a key had when it was read.
+  struct Read {
+    /// `nil` for an absent key.
+    var version: UInt64?
+    var tags: [[UInt8]]
+  }
+
+  /// What to write, and what to check.
+  struct Contents: Sendable {
+    var changes: [Change] = []
+    /// The last change of each key.
+    var last: [[UInt8]: Int] = [:]
+    var reads: [[UInt8]: Read] = [:]
+  }
+
+  private(set) var contents = Contents()
+  /// Why a read failed. The batch is then not written, even if the closure ignores the error.
+  private(set) var failure: StoreError?
   private let cache: DiskCache<Key, Value>
 
   init(for cache: DiskCache<Key, Value>) { self.cache = cache }
 
   /// The number of changes so far, including overridden ones.
-  public var count: Int { changes.count }
+  public var count: Int { contents.changes.count }
+
+  /// The value of a key: what this batch has set, or else what the cache has on disk. The batch is
+  /// written only if the cache's value is then still the same, or the key is still absent.
+  ///
+  /// - Throws: see `DiskCache.value(forKey:)`. `conflict` if the value has changed since this batch
+  ///   read it: let the closure throw it.
+  /// - Complexity: O(key + value). Counts as an access.
+  public mutating func value(forKey key: Key) throws(StoreError) -> Value? {
+    let bytes = try cache.bytes(of: key)
+    if let change = contents.last[bytes] { return contents.changes[change].value }
+    do throws(StoreError) { return try find(key, bytes) } catch {
+      failure = failure ?? error
+      throw error
+    }
+  }
+
+  private mutating func find(_ key: Key, _ bytes: [UInt8]) throws(StoreError) -> Value? {
+    try cache.checkKey(bytes.rawSpan)
+    // A removed tag hides an entry from reads, but not from the check.
+    try cache.settle(bytes.rawSpan)
+    let present = try cache.present(key)
+    if let earlier = contents.reads[bytes] {
+      if earlier.version != present?.info.version {
+        throw .conflict(path: cache.path, key: bytes)
+      }
+    } else {
+      contents.reads[bytes] = Read(version: present?.info.version, tags: present?.tags ?? [])
+    }
+    return present?.value
+  }
 
   /// Sets the value of a key.
   ///
@@ -48,38 +95,59 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   ) throws(StoreError) {
     let bytes = try cache.bytes(of: key)
     try cache.checkKey(bytes.rawSpan)
-    last[bytes] = changes.count
-    changes.append(Change(key: key, bytes: bytes, value: value, options: options))
+    contents.last[bytes] = contents.changes.count
+    contents.changes.append(Change(key: key, bytes: bytes, value: value, options: options))
+  }
+
+  /// What to write: everything, or only the checks of the reads if the closure failed.
+  consuming func end(isFailed: Bool) throws(StoreError) -> Contents {
+    if let failure { throw failure }
+    return isFailed ? Contents(reads: contents.reads) : contents
   }
 }
 
 extension DiskCache {
-  /// Makes many changes as one atomic batch: after a crash, the cache has all of them or none.
+  /// Reads and changes several keys, as if no other call used the cache meanwhile: a transaction.
+  /// After a crash, the cache has all of the changes or none.
   ///
   ///     try cache.write { batch in
-  ///       try batch.setValue(page, forKey: url, options: .metadata(tag))
-  ///       try batch.removeValue(forKey: oldURL)
+  ///       let stock = try batch.value(forKey: "stock") ?? 0
+  ///       try batch.setValue(stock - 1, forKey: "stock")
+  ///       try batch.setValue(1, forKey: "sold/7", options: .tags(["orders"]))
   ///     }
   ///
-  /// A batch is not a transaction: it does not check what `body` has read. See `Store.write`.
+  /// When `body` returns, the call checks that every key it has read through the batch still has the
+  /// same version, or is still absent, and makes all changes at once. If a key has changed, nothing
+  /// is written and `body` runs again, so it must have no side effects. See `Store.write`.
   ///
   /// The batch stays in memory until the closure returns, and is then written. Reads of single keys
   /// may see the changes one by one. A batch of more than 256 MiB throws
   /// `tooLarge`.
   ///
   /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``: see
-  ///   `setValue`. Nothing was written, except with `durabilityUnknown`.
+  /// - Throws: any error of `body`, unchanged. `conflict` if other calls changed keys that `body` had
+  ///   read, 100 times in a row. Otherwise a ``/CairnStore/StoreError``: see `setValue`. Nothing was
+  ///   written, except with `durabilityUnknown`.
   @discardableResult
   public func write<Result>(
     durability: Durability? = nil, _ body: (inout DiskBatch<Key, Value>) throws -> Result
   ) throws -> Result {
-    var batch = DiskBatch(for: self)
-    let result = try body(&batch)
-    try finishing(.batch) { (entered) throws(StoreError) in
-      try enterBatch(batch.changes, last: batch.last, durability: durability, &entered)
+    var attempts = BatchAttempts()
+    while true {
+      var batch = DiskBatch(for: self)
+      let result = Swift.Result { try body(&batch) }
+      let reads = batch.contents.reads
+      do throws(StoreError) {
+        let contents = try batch.end(isFailed: result.isFailure)
+        try finishing(.batch) { (entered) throws(StoreError) in
+          try enterBatch(contents, durability: durability, &entered)
+        }
+      } catch {
+        store.pause(try attempts.pause(after: error, result) { reads[$0] != nil })
+        continue
+      }
+      return try result.get()
     }
-    return result
   }
 
   /// Sets the values of many keys as one atomic batch. See `write`. If a key occurs twice, its last
@@ -95,15 +163,16 @@ extension DiskCache {
       try batch.setValue(value, forKey: key, lifetime: lifetime, options: options)
     }
     try finishing(.batch) { (entered) throws(StoreError) in
-      try enterBatch(batch.changes, last: batch.last, durability: durability, &entered)
+      try enterBatch(batch.contents, durability: durability, &entered)
     }
   }
 
   /// Enters a batch, then updates memory and calls observers. All its records belong to one store.
   func enterBatch(
-    _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?,
+    _ batch: DiskBatch<Key, Value>.Contents, durability: Durability?,
     _ entered: inout PendingWrite
   ) throws(StoreError) {
+    let changes = batch.changes
     var records = try store.makeBatch()
     var written: [WrittenChange<Key, Value>] = []
     // From here on, a load of these keys is outdated. A loaded value that was kept before was
@@ -111,7 +180,7 @@ extension DiskCache {
     for change in changes { flights.noteWrite(change.bytes) }
     // Report only the last change of each key. Otherwise observers would be told of a removal
     // before the insertion.
-    for (index, change) in changes.enumerated() where last[change.bytes] == index {
+    for (index, change) in changes.enumerated() where batch.last[change.bytes] == index {
       var new = WrittenChange(change: change)
       if let value = change.value {
         try valueCoder.withBytes(value) { (value) throws(StoreError) in
@@ -123,6 +192,7 @@ extension DiskCache {
       }
       written.append(new)
     }
+    for (key, read) in batch.reads { try require(read, ofKey: key, in: &records) }
     var removals: [RemovalEvent] = []
     var version: UInt64
     do throws(StoreError) {
@@ -153,6 +223,20 @@ extension DiskCache {
     // The batch is written, whether or not expired values of its keys can be removed too.
     for new in written where new.change.value == nil {
       try? enterRemovalOfRetained(new.change.bytes, durability: durability, &entered)
+    }
+  }
+}
+
+extension DiskCache {
+  /// Lets a batch be written only if a key is as it was read, and none of its tags was removed.
+  private func require(
+    _ read: DiskBatch<Key, Value>.Read, ofKey key: [UInt8], in records: inout Batch
+  ) throws(StoreError) {
+    guard let version = read.version, !read.tags.isEmpty else {
+      return try records.require(read.version, forKey: key)
+    }
+    try records.require(version, forKey: key) { [marks] in
+      !marks.forbids(read.tags, since: version, isLoaded: false)
     }
   }
 }

@@ -31,10 +31,4 @@ extension DiskCache: Caching, Trimming {
   ) async throws(StoreError) -> Bool {
     try await removeValue(forKey: key, durability: nil)
   }
-
-  /// Removes entries by count, size, age or expiry, with the configured durability.
-  @discardableResult
-  public func trim(_ trim: Trim) throws(StoreError) -> RemovalSummary {
-    try self.trim(trim, durability: nil)
-  }
 }

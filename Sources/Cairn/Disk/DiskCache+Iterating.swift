@@ -63,7 +63,7 @@ extension DiskCache {
   /// may use the cache.
   ///
   ///     try cache.forEachEntry { entry in
-  ///       print(entry.key, entry.info.valueByteCount ?? 0)
+  ///       print(entry.key, entry.info.valueByteCount)
   ///       return .next
   ///     }
   ///
@@ -76,7 +76,7 @@ extension DiskCache {
   ///   or a value is damaged, the call visits all other entries first and then throws `corrupt`.
   /// - Complexity: O(bytes).
   @discardableResult
-  public func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int {
+  public func forEachEntry(_ body: (Entry<Key, Value>) throws -> Visit) throws -> Int {
     var skippedCount = 0
     try visiting { snapshot, table in
       try snapshot.forEachEntry { stored in
@@ -116,15 +116,16 @@ extension DiskCache {
   }
 
   private func decodableEntry(
-    _ entry: Entry, isFirst: Bool
-  ) throws(StoreError) -> CacheEntry<Key, Value>? {
+    _ entry: ByteEntry, isFirst: Bool
+  ) throws(StoreError) -> Entry<Key, Value>? {
     guard let key = decodableKey(entry.key.rawSpan, isFirst: isFirst) else { return nil }
     do throws(StoreError) {
       let version = entry.info.version
       let coded = try metadata(entry.metadata.rawSpan, version: version, wantsRest: true)
       let value = try decodeValue(entry.value.rawSpan, version: version)
-      return CacheEntry(
-        key: key, value: value, info: CacheEntryInfo(entry.info), metadata: coded.rest)
+      return Entry(
+        key: key, value: value, metadata: coded.rest, tags: coded.tagNames,
+        info: entry.info)
     } catch {
       do throws(StoreError) {
         try followPolicy(error, entry.key.rawSpan)
@@ -137,7 +138,7 @@ extension DiskCache {
   }
 }
 
-extension Entry {
+extension ByteEntry {
   /// Whether the entry has one of the cache's own keys, or a mark hides the entry.
   fileprivate func isHidden(by table: TagTable) -> Bool {
     ReservedKey.contains(key.rawSpan) || table.hides(metadata.rawSpan, info.version)

@@ -37,9 +37,10 @@ extension DiskCache {
     if flight.isOutdated { return flights.noteOutdated() }
     await keeping { [self] (entered) throws(StoreError) in
       let isKept = try flights.keeping { () throws(StoreError) in
-        try extendLifetime(of: key, version: version, to: lifetime, durability: nil, &entered) {
-          !flight.isOutdated
-        } != nil
+        try setLifetime(
+          .after(lifetime), neverShortens: true, of: key, version: version, durability: nil,
+          &entered
+        ) { !flight.isOutdated } != nil
       }
       if !isKept { flights.noteOutdated() }
     }

@@ -57,6 +57,34 @@ extension DiskCache {
     return try await value(forKey: key, by: policy, load)
   }
 
+  /// The values of many keys, in the order of the keys. Loads those that are missing with one call of
+  /// a loader. See `MemoryCache.values(forKeys:orLoad:)`.
+  ///
+  /// - Parameters:
+  ///   - keys: the keys.
+  ///   - lifetime: how long the entries live. `nil` means that of the options.
+  ///   - options: see `setValue`.
+  ///   - load: makes the values of the missing keys.
+  /// - Returns: `nil` for each key without a value that the loader did not return.
+  /// - Throws: see `value(forKey:orLoad:)`.
+  public nonisolated(nonsending) func values(
+    forKeys keys: some Collection<Key>, lifetime: Lifetime? = nil,
+    options: EntryOptions = .standard,
+    orLoad load: @escaping @Sendable (_ missing: [Key]) async throws -> [Key: Value]
+  ) async throws -> [Value?] {
+    let options = options.with(lifetime)
+    let found = try keys.map { (key: $0, value: try readableValue(forKey: $0)) }
+    let missing = found.filter { $0.value == nil }.map(\.key)
+    if missing.isEmpty { return found.map(\.value) }
+    let loaded = try await BulkLoad.values(of: missing, load) { [self] key, bulk in
+      let load = newLoad(of: key, noteJoined: { bulk.decide(key) }) { flight in
+        try await bulk.value(of: key, for: flight.node).map { Loaded($0, options: options) }
+      }
+      return try await freshValue(forKey: key, load)?.value
+    }
+    return found.map { $0.value ?? loaded[$0.key] }
+  }
+
   /// The value of a key with its age. If the policy does not allow the cached value, calls a loader
   /// that sees the old value. Otherwise like `value(forKey:orLoad:)`.
   ///
@@ -141,29 +169,46 @@ extension DiskCache {
   func loadValue(
     forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
-    let damage = Lock<StoreError?>(nil)
-    let load = SingleFlight<[UInt8], Loaded<Value>?>.Load { [self] in
-      // Check again, because it may have arrived in the meantime.
-      try orDropped(key, counts: false) { error in
-        damage.withLock { $0 = error }
-      } _: { () throws(StoreError) in
-        try uncountedValue(forKey: key)
-      }.map { .some(Loaded($0)) }
-    } load: { [self] flight in
-      let start = store.lastVersion
-      let loaded = try await load()
-      await keep(
-        loaded, forKey: key, replacing: nil, since: start, damage.withLock { $0 }, flight)
-      flights.count { $0.freshCount += 1 }
-      return loaded
+    let load = newLoad(of: key) { _ in try await load() }
+    while true {
+      // A call with a policy may have begun the load and received no value.
+      if let loaded = try await freshValue(forKey: key, load) { return loaded.value }
     }
+  }
+
+  private func freshValue(
+    forKey key: Key, _ load: SingleFlight<[UInt8], Loaded<Value>?>.Load
+  ) async throws -> Loaded<Value>? {
     let bytes = try bytes(of: key)
     while true {
-      // A call with a policy may have begun the load and received a stale value, or none.
-      if let loaded = try await flights.value(forKey: bytes, load), !loaded.isStale {
-        return loaded.value
-      }
+      // A call with a policy may have begun the load and received a stale value.
+      let loaded = try await flights.value(forKey: bytes, load)
+      if loaded?.isStale != true { return loaded }
     }
+  }
+
+  private func newLoad(
+    of key: Key, noteJoined: @escaping @Sendable () -> Void = {},
+    _ load: @escaping @Sendable (Flight<Loaded<Value>?>) async throws -> Loaded<Value>?
+  ) -> SingleFlight<[UInt8], Loaded<Value>?>.Load {
+    let damage = Lock<StoreError?>(nil)
+    return SingleFlight<[UInt8], Loaded<Value>?>.Load(
+      found: { [self] in
+        // Check again, because it may have arrived in the meantime.
+        try orDropped(key, counts: false) { error in
+          damage.withLock { $0 = error }
+        } _: { () throws(StoreError) in
+          try uncountedValue(forKey: key)
+        }.map { .some(Loaded($0)) }
+      },
+      load: { [self] flight in
+        let start = store.lastVersion
+        guard let loaded = try await load(flight) else { return nil }
+        await keep(
+          loaded, forKey: key, replacing: nil, since: start, damage.withLock { $0 }, flight)
+        flights.count { $0.freshCount += 1 }
+        return loaded
+      }, noteJoined: noteJoined)
   }
 
   /// Call before a key is written or removed.

@@ -26,12 +26,3 @@ extension DiskCache {
   }
 
 }
-
-extension CacheEntryInfo {
-  init(_ info: EntryInfo) {
-    self.init(
-      version: info.version, cost: info.cost ?? info.valueByteCount, written: info.written,
-      accessed: info.accessed, expires: info.expires, idleLimit: info.idleLimit,
-      valueByteCount: info.valueByteCount)
-  }
-}

@@ -129,26 +129,3 @@ extension DiskCache where Key: Codable, Value: Codable {
       costing: costing)
   }
 }
-
-extension DiskCache where Key: Codable {
-  /// Opens or creates a cache with the standard coder for keys.
-  public static func open(
-    _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(StoreError) -> DiskCache {
-    try open(
-      place, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
-      costing: costing)
-  }
-
-  /// Opens or creates a cache with the standard coder for keys, on one of a few threads that all
-  /// opens share.
-  public static nonisolated(nonsending) func open(
-    _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(StoreError) -> DiskCache {
-    try await open(
-      place, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
-      costing: costing)
-  }
-}

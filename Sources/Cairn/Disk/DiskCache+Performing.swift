@@ -46,10 +46,10 @@ extension DiskCache {
   /// Removes entries by count, size, age or expiry.
   @discardableResult
   public nonisolated(nonsending) func trim(
-    _ trim: Trim, durability: Durability? = nil
+    _ trim: Trim
   ) async throws(StoreError) -> RemovalSummary {
     try await finishing(nil, isLong: true) { [self] (entered) throws(StoreError) in
-      try enter(trim, durability, &entered)
+      try enter(trim, &entered)
     }
   }
 
@@ -66,7 +66,7 @@ extension DiskCache {
   /// cache's own threads.
   @discardableResult
   public nonisolated(nonsending) func remove(
-    where shouldRemove: @escaping @Sendable (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
+    where shouldRemove: @escaping @Sendable (_ key: Key, _ info: EntryInfo) throws -> Bool
   ) async throws -> RemovalSummary {
     try await finishing(nil, isLong: true) { [self] (entered) throws(StoreError) in
       Swift.Result { try enterRemoval(where: shouldRemove, &entered) }

@@ -49,13 +49,13 @@ extension DiskCache {
   /// an access, but the times in `info` are from before this access.
   ///
   /// - Throws: see `value(forKey:)`.
-  public func entry(forKey key: Key) throws(StoreError) -> CacheEntry<Key, Value>? {
+  public func entry(forKey key: Key) throws(StoreError) -> Entry<Key, Value>? {
     let history = try history()
     let found = try fetch(key) { (record) throws(StoreError) in
       let metadata = try metadata(of: record, wantsRest: true)
-      let entry = CacheEntry(
+      let entry = Entry(
         key: key, value: try decodeValue(record.value, version: record.version),
-        info: CacheEntryInfo(store.info(of: record)), metadata: metadata.rest)
+        metadata: metadata.rest, tags: metadata.tagNames, info: store.info(of: record))
       return (
         entry, TierSource(record, hasTags: !metadata.tags.isEmpty, history: history)
       )
@@ -70,15 +70,14 @@ extension DiskCache {
   ///
   /// - Throws: `unencodable`; `corrupt` if the head of the record is damaged, or
   ///   the store's other errors.
-  public func info(forKey key: Key) throws(StoreError) -> CacheEntryInfo? {
+  public func info(forKey key: Key) throws(StoreError) -> EntryInfo? {
     if marks.isActive {
-      return try fetch(key, part: .head) { (record) in CacheEntryInfo(store.info(of: record)) }
+      return try fetch(key, part: .head) { (record) in store.info(of: record) }
     }
     let start = callStart()
     defer { note(.read, since: start) }
     return try keyCoder.encode(key) { (key) throws(StoreError) in
       try store.info(forKey: key)
-        .map { CacheEntryInfo($0) }
     }
   }
 

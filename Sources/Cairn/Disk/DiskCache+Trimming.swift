@@ -27,22 +27,18 @@ extension DiskCache {
   ///
   ///     try cache.trim(.toBytes(512 << 20, order: .largestFirst))
   ///
-  /// - Parameters:
-  ///   - trim: which entries to remove. Bytes are those on disk.
-  ///   - durability: the class of the removals, or `nil` for the configured one.
+  /// - Parameter trim: which entries to remove. Bytes are those on disk.
   /// - Returns: a summary of the removed entries. Their cost is in bytes.
   /// - Throws: see the same method of ``/CairnStore/Store``. Earlier removals stay.
   @discardableResult
-  public func trim(
-    _ trim: Trim, durability: Durability? = nil
-  ) throws(StoreError) -> RemovalSummary {
-    try finishing(nil) { (entered) throws(StoreError) in try enter(trim, durability, &entered) }
+  public func trim(_ trim: Trim) throws(StoreError) -> RemovalSummary {
+    try finishing(nil) { (entered) throws(StoreError) in try enter(trim, &entered) }
   }
 
   /// Removes every entry for which `shouldRemove` returns `true`. The closure can decide by key,
   /// size, cost or age.
   ///
-  ///     try cache.remove { key, info in info.valueByteCount ?? 0 > 1 << 20 }
+  ///     try cache.remove { key, info in info.valueByteCount > 1 << 20 }
   ///
   /// The closure is called once for each unexpired entry on disk, in no particular order, with no
   /// lock held. Removal begins after the closure has seen every entry. An entry that has been
@@ -54,7 +50,7 @@ extension DiskCache {
   /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult
   public func remove(
-    where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
+    where shouldRemove: (_ key: Key, _ info: EntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
     try finishing(nil) { (entered) throws(StoreError) in
       Result { try enterRemoval(where: shouldRemove, &entered) }
@@ -62,7 +58,7 @@ extension DiskCache {
   }
 
   func enterRemoval(
-    where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool,
+    where shouldRemove: (_ key: Key, _ info: EntryInfo) throws -> Bool,
     _ entered: inout PendingWrite
   ) throws -> RemovalSummary {
     dropAnyKept()
@@ -75,12 +71,12 @@ extension DiskCache {
         isFirst = false
         return false
       }
-      guard try shouldRemove(decoded, CacheEntryInfo(info)) else { return false }
+      guard try shouldRemove(decoded, info) else { return false }
       try noteWrite(key)
       return true
     }
     // The closure was not called for expired entries. No later call may return them.
-    if flights.retained > 0 { _ = try enter(.expired, nil, &entered) }
+    if flights.retained > 0 { _ = try enter(.expired, &entered) }
     flights.history.forgetAll()
     return summary
   }
@@ -88,14 +84,10 @@ extension DiskCache {
   /// Removes every entry, and reclaims the space. The removal is on disk when the call returns.
   /// Observers receive a single event.
   ///
-  /// - Complexity: O(segments), whatever the number of keys.
-  public func removeAll() throws(StoreError) { try removeAll { _ in } }
-
-  /// Removes every entry. See `removeAll()`.
-  ///
   /// - Parameter progress: called after each file is removed, on this thread, with no lock held. By
   ///   then, reads find no entry.
-  public func removeAll(progress: (WorkProgress) -> Void) throws(StoreError) {
+  /// - Complexity: O(segments), whatever the number of keys.
+  public func removeAll(progress: (WorkProgress) -> Void = { _ in }) throws(StoreError) {
     try removeAll(callStart(), progress: progress)
   }
 
@@ -111,7 +103,7 @@ extension DiskCache {
   }
 
   func enter(
-    _ trim: Trim, _ durability: Durability?, _ entered: inout PendingWrite
+    _ trim: Trim, _ entered: inout PendingWrite
   ) throws(StoreError) -> RemovalSummary {
     var trim = trim
     var removesAll = false
@@ -129,6 +121,6 @@ extension DiskCache {
       dropAnyKept()
     }
     if case .expired = trim { held?.trim(.expired) }
-    return try store.trimmer.run(trim, durability: durability, &entered)
+    return try store.trimmer.run(trim, durability: nil, &entered)
   }
 }

@@ -223,31 +223,36 @@ extension DiskCache {
     return true
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. The call
-  /// never shortens a lifetime. It writes the value again, with its tags, metadata and idle limit,
-  /// so the entry gets a new version, and observers learn that the old one was replaced.
-  /// What a load of the key brings that began before is then not kept.
+  /// Makes a value's lifetime longer or shorter. The call writes the value again, with its tags,
+  /// metadata and idle limit, so the entry gets a new version, and observers learn that the old one
+  /// was replaced. What a load of the key brings that began before is then not kept.
   ///
-  /// - Returns: whether the key has a value.
+  /// - Parameters:
+  ///   - lifetime: counted from now.
+  ///   - key: the key.
+  ///   - durability: `nil` for the configured class.
+  /// - Returns: whether the key had a value.
   @discardableResult
-  public func extendLifetime(
-    forKey key: Key, to lifetime: Duration, durability: Durability? = nil
+  public func setLifetime(
+    _ lifetime: Lifetime, forKey key: Key, durability: Durability? = nil
   ) throws(StoreError) -> Bool {
     try finishing(.write) { (entered) throws(StoreError) in
-      try extendLifetime(of: key, to: lifetime, durability: durability, &entered) { true } != nil
+      try setLifetime(lifetime, of: key, durability: durability, &entered) { true } != nil
     }
   }
 
-  /// Extends the lifetime of a value, unless one of its tags has been removed.
+  /// Sets the lifetime of a value, unless one of its tags has been removed.
   ///
   /// - Parameters:
-  ///   - version: see `Store.enterExtension`.
+  ///   - neverShortens: see `Store.enterLifetime`.
+  ///   - version: see `Store.enterLifetime`.
   ///   - isWanted: called under a lock, so it must only read.
   /// - Returns: the version of the value that now lives that long, or `nil` if the key has no such
   ///   value.
-  func extendLifetime(
-    of key: Key, version: UInt64? = nil, to lifetime: Duration, durability: Durability?,
-    _ entered: inout PendingWrite, ifWanted isWanted: @escaping @Sendable () -> Bool
+  func setLifetime(
+    _ lifetime: Lifetime, neverShortens: Bool = false, of key: Key, version: UInt64? = nil,
+    durability: Durability?, _ entered: inout PendingWrite,
+    ifWanted isWanted: @escaping @Sendable () -> Bool
   ) throws(StoreError) -> UInt64? {
     try keyCoder.encode(key) { (bytes) throws(StoreError) -> UInt64? in
       try checkKey(bytes)
@@ -255,9 +260,9 @@ extension DiskCache {
       var removals: [RemovalEvent] = []
       var renewed: Renewed?
       do throws(StoreError) {
-        renewed = try store.enterExtension(
-          ofKey: bytes, to: lifetime, version: version, durability: durability,
-          &entered, removals: &removals
+        renewed = try store.enterLifetime(
+          lifetime, neverShortens: neverShortens, ofKey: bytes, version: version,
+          durability: durability, &entered, removals: &removals
         ) { [marks] metadata, version in
           isWanted()
             && !marks.forbids(

@@ -25,6 +25,15 @@ public struct StoreView<Value: Sendable>: Sendable {
     try found(fullKey(key))?.value
   }
 
+  /// The value of a key, with its metadata and all information about it. Counts as an access.
+  ///
+  /// - Throws: see `value(forKey:)`.
+  public func entry(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) -> Entry<[UInt8], Value>? {
+    try found(fullKey(key))
+  }
+
   /// Sets the value of a key.
   ///
   /// - Parameters:
@@ -153,11 +162,11 @@ public struct StoreView<Value: Sendable>: Sendable {
       _ change: (Value?) throws -> Value?
     ) throws {
       let old = try view.found(key)
-      version = old?.entry.info.version
+      version = old?.version
       value = try change(old?.value)
       bytes = try value.map { try view.encoded($0) }
-      let tagged = options.metadata == nil && old != nil ? options : view.tagged(options)
-      self.options = tagged.keeping(old?.entry.info, metadata: old?.entry.metadata)
+      self.options = view.tagged(
+        options.keeping(old?.info, metadata: old?.metadata), with: old?.tags ?? [])
     }
   }
 
@@ -185,10 +194,10 @@ public struct StoreView<Value: Sendable>: Sendable {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
   ) throws(StoreError) -> Value? {
     let key = fullKey(key)
-    while let (entry, value) = try found(key) {
+    while let entry = try found(key) {
       let isTaken = try store.compareAndRemove(
         forKey: key, expecting: entry.version, durability: durability)
-      if isTaken { return value }
+      if isTaken { return entry.value }
     }
     return nil
   }
@@ -198,78 +207,71 @@ public struct StoreView<Value: Sendable>: Sendable {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
   ) async throws(StoreError) -> Value? {
     let key = fullKey(key)
-    while let (entry, value) = try found(key) {
+    while let entry = try found(key) {
       let isTaken = try await store.compareAndRemove(
         forKey: key, expecting: entry.version, durability: durability)
-      if isTaken { return value }
+      if isTaken { return entry.value }
     }
     return nil
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. See
-  /// `Store.extendLifetime`.
+  /// Makes a value's lifetime longer or shorter. See `Store.setLifetime`.
   ///
-  /// - Returns: whether the key has a value.
+  /// - Returns: whether the key had a value.
   @discardableResult
-  public func extendLifetime(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
+  public func setLifetime(
+    _ lifetime: Lifetime, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     durability: Durability? = nil
   ) throws(StoreError) -> Bool {
-    try store.extendLifetime(forKey: fullKey(key), to: lifetime, durability: durability)
+    try store.setLifetime(lifetime, forKey: fullKey(key), durability: durability)
   }
 
-  /// Extends a value's lifetime, like the synchronous form, but blocks no thread.
+  /// Makes a value's lifetime longer or shorter, like the synchronous form, but blocks no thread.
   @discardableResult
-  public nonisolated(nonsending) func extendLifetime(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
+  public nonisolated(nonsending) func setLifetime(
+    _ lifetime: Lifetime, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
     let key = fullKey(key)
-    return try await store.extendLifetime(forKey: key, to: lifetime, durability: durability)
+    return try await store.setLifetime(lifetime, forKey: key, durability: durability)
   }
 
-  // MARK: In a transaction
+  // MARK: In a batch
 
-  /// The value of a key in a transaction of the store: what the transaction has written, or else
-  /// what the store has.
+  /// The value of a key in a batch of the store: what the batch has written, or else what the store
+  /// has.
   ///
-  ///     try store.transact { transaction in
-  ///       let balance = try accounts.value(forKey: "Ann", in: &transaction) ?? 0
-  ///       try accounts.setValue(balance + 10, forKey: "Ann", in: &transaction)
+  ///     try store.write { batch in
+  ///       let balance = try accounts.value(forKey: "Ann", in: &batch) ?? 0
+  ///       try accounts.setValue(balance + 10, forKey: "Ann", in: &batch)
   ///     }
   ///
-  /// - Precondition: it is a transaction of the view's store.
-  /// - Throws: see `value(forKey:)` and `Transaction.value(forKey:)`.
+  /// - Precondition: it is a batch of the view's store.
+  /// - Throws: see `value(forKey:)` and `Batch.value(forKey:)`.
   public func value(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    in transaction: inout Transaction
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, in batch: inout Batch
   ) throws(StoreError) -> Value? {
-    precondition(transaction.store === store, "a transaction of another store")
-    let key = fullKey(key)
-    guard let found = try transaction.found(forKey: key) else { return nil }
-    return try decoded(found.value, found.metadata, version: found.version)
+    let key = fullKey(key, in: batch)
+    return try batch.entry(forKey: key).map { (entry) throws(StoreError) in try decoded(entry).value
+    }
   }
 
-  /// Sets the value of a key when a transaction of the store commits.
+  /// Sets the value of a key in a batch of the store.
   ///
   /// - Throws: `unencodable`; otherwise see `Batch.setValue`.
   public func setValue(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    lifetime: Lifetime? = nil, options: EntryOptions = .standard, in transaction: inout Transaction
+    lifetime: Lifetime? = nil, options: EntryOptions = .standard, in batch: inout Batch
   ) throws(StoreError) {
-    precondition(transaction.store === store, "a transaction of another store")
-    let (key, value, options) = (fullKey(key), try encoded(value), tagged(options.with(lifetime)))
-    try transaction.setValue(value, forKey: key, options: options)
+    let key = fullKey(key, in: batch)
+    try batch.setValue(try encoded(value), forKey: key, options: tagged(options.with(lifetime)))
   }
 
-  /// Removes the value of a key, if it has one, when a transaction of the store commits.
+  /// Removes the value of a key in a batch of the store, if it has one.
   public func removeValue(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
-    in transaction: inout Transaction
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, in batch: inout Batch
   ) throws(StoreError) {
-    precondition(transaction.store === store, "a transaction of another store")
-    let key = fullKey(key)
-    try transaction.removeValue(forKey: key)
+    try batch.removeValue(forKey: fullKey(key, in: batch))
   }
 
   // MARK: Iterating
@@ -279,26 +281,37 @@ public struct StoreView<Value: Sendable>: Sendable {
     try store.keys(prefix: prefix).map { Array($0.dropFirst(prefix.count)) }
   }
 
-  /// Calls `body` with each key, without the prefix, and its value, in no particular order, until
+  /// Calls `body` with each entry, whose key is without the prefix, in no particular order, until
   /// `body` returns `.stop`. The call may or may not see concurrent writes. `body` runs with no
   /// lock held and may use the store.
   ///
   /// - Throws: any error of `body`, unchanged. `undecodable` at the first
   ///   value that is not of the view's type. Otherwise see `Store.forEachEntry`.
   /// - Complexity: O(keys of the store + bytes of the view).
-  public func forEach(_ body: (_ key: [UInt8], _ value: Value) throws -> Visit) throws {
-    try store.forEachEntry(prefix: prefix) { entry in
-      try body(Array(entry.key.dropFirst(prefix.count)), decoded(entry))
-    }
+  public func forEachEntry(_ body: (Entry<[UInt8], Value>) throws -> Visit) throws {
+    try store.forEachEntry(prefix: prefix) { entry in try body(decoded(entry)) }
   }
 
   private func fullKey(_ key: borrowing some ByteSource & ~Copyable & ~Escapable) -> [UInt8] {
     key.withBytes { prefix + [UInt8](copying: $0) }
   }
 
-  private func tagged(_ options: EntryOptions) -> EntryOptions {
+  private func fullKey(
+    _ key: borrowing some ByteSource & ~Copyable & ~Escapable, in batch: borrowing Batch
+  ) -> [UInt8] {
+    precondition(batch.store === store, "a batch of another store")
+    return fullKey(key)
+  }
+
+  /// The options with metadata that say which coder encoded the value.
+  ///
+  /// - Parameter tags: the tags that a cache gave the entry.
+  private func tagged(_ options: EntryOptions, with tags: [String] = []) -> EntryOptions {
     var options = options
-    options.metadata = CacheMetadata(tag: coder.tag, rest: options.metadata ?? []).encoded
+    options.metadata =
+      CacheMetadata(
+        tag: coder.tag, tags: tags.map { Array($0.utf8) }, rest: options.metadata ?? []
+      ).encoded
     return options
   }
 
@@ -308,26 +321,26 @@ public struct StoreView<Value: Sendable>: Sendable {
     return encoded
   }
 
-  private func found(_ key: [UInt8]) throws(StoreError) -> (entry: Entry, value: Value)? {
+  private func found(_ key: [UInt8]) throws(StoreError) -> Entry<[UInt8], Value>? {
     guard let entry = try store.entry(forKey: key) else { return nil }
-    return (entry, try decoded(entry))
+    return try decoded(entry)
   }
 
-  private func decoded(_ entry: Entry) throws(StoreError) -> Value {
-    try decoded(entry.value, entry.metadata, version: entry.version)
-  }
-
-  private func decoded(
-    _ value: [UInt8], _ metadata: [UInt8], version: UInt64
-  ) throws(StoreError) -> Value {
-    let tag: UInt32
+  private func decoded(_ entry: ByteEntry) throws(StoreError) -> Entry<[UInt8], Value> {
+    let metadata: CacheMetadata
     do throws(CodingFailure) {
-      tag = try CacheMetadata(decoding: metadata.rawSpan, wantsRest: false).tag
-    } catch { throw .undecodable(error, version: version) }
-    guard tag == coder.tag else { throw .otherTag(tag, coder.tag, version: version) }
-    do { return try coder.decode(value.rawSpan) } catch {
-      throw .undecodable(error, version: version)
+      metadata = try CacheMetadata(decoding: entry.metadata.rawSpan, wantsRest: true)
+    } catch { throw .undecodable(error, version: entry.version) }
+    guard metadata.tag == coder.tag else {
+      throw .otherTag(metadata.tag, coder.tag, version: entry.version)
     }
+    let value: Value
+    do { value = try coder.decode(entry.value.rawSpan) } catch {
+      throw .undecodable(error, version: entry.version)
+    }
+    return Entry(
+      key: Array(entry.key.dropFirst(prefix.count)), value: value, metadata: metadata.rest,
+      tags: metadata.tagNames, info: entry.info)
   }
 }
 

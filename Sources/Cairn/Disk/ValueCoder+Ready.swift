@@ -11,18 +11,18 @@ extension ValueCoder where Value: ByteSource {
 
 extension ValueCoder<[UInt8]> {
   /// The bytes, unchanged. A write and a read each copy them once.
-  public static var bytes: ValueCoder { ValueCoder(passing: { [UInt8](copying: $0) }) }
+  package static var bytes: ValueCoder { ValueCoder(passing: { [UInt8](copying: $0) }) }
 }
 
 extension ValueCoder<Data> {
   /// The bytes, unchanged. A write and a read each copy them once.
-  public static var data: ValueCoder { ValueCoder(passing: { Data(copying: $0) }) }
+  package static var data: ValueCoder { ValueCoder(passing: { Data(copying: $0) }) }
 }
 
 extension ValueCoder<String> {
   /// The text as UTF-8. A write and a read each copy it once. Bytes that are not UTF-8 cannot be
   /// decoded.
-  public static var string: ValueCoder {
+  package static var string: ValueCoder {
     ValueCoder(passing: { bytes in
       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
       return text
@@ -83,6 +83,11 @@ extension ValueCoder where Value: Codable {
   }
 
   /// The default: `[UInt8]`, `Data` and `String` unchanged, and all other types as JSON.
+  ///
+  /// JSON of a small struct takes about 10 µs to encode or decode, and of 50 structs about 250 µs. It
+  /// stores `Data` fields as Base64: 100 KB take 135 KB, 0.4 ms to encode and 0.7 ms to decode. For
+  /// large `Data` fields, `propertyList()` takes a fiftieth and a fifth of that, but for other types
+  /// 1.1 to 2.7 times as long as JSON.
   public static var standard: ValueCoder {
     let passing: [Any] = [
       ValueCoder<[UInt8]>.bytes, ValueCoder<Data>.data, ValueCoder<String>.string,

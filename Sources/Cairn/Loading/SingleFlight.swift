@@ -25,6 +25,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var timeLimit: Duration?
     /// Called when the load exceeds the limit, before any waiter is resumed.
     var noteTimeOut: @Sendable (Flight<Value>) -> Void = { _ in }
+    /// Called if the caller joins a load in progress instead.
+    var noteJoined: @Sendable () -> Void = {}
     /// Called with the error of a load for which no caller waited.
     var noteUnheard: @Sendable (any Error) -> Void = { _ in }
   }
@@ -244,7 +246,12 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       throw StoreError.circularLoad
     }
     defer { if let waiting { LoadGraph.remove(waiting, waitsFor: flight.node) } }
-    if isNew { start(flight, key, load) } else { flight.escalate(to: Task.currentPriority) }
+    if isNew {
+      start(flight, key, load)
+    } else {
+      flight.escalate(to: Task.currentPriority)
+      load.noteJoined()
+    }
     let timer = softLimit.map { limit in
       timers.add(after: limit) { [weak self] in
         // After a close, no load may continue without waiters.

@@ -21,15 +21,16 @@ struct EntryTimes: Sendable {
   var hasExpiredAtOnce: Bool { expires <= now || idleLimit <= 0 }
 }
 
-extension CacheEntryInfo {
+extension EntryInfo {
   @usableFromInline
   init(_ node: EntryNode) {
     self.init(
-      version: node.version, cost: node.cost,
+      version: node.version, valueByteCount: 0,
       written: Timestamp(millisecondsSinceEpoch: node.written),
       accessed: Timestamp(millisecondsSinceEpoch: node.accessed),
       expires: node.expires == never ? nil : Timestamp(millisecondsSinceEpoch: node.expires),
-      idleLimit: node.idleLimit == never ? nil : .milliseconds(node.idleLimit))
+      idleLimit: node.idleLimit == never ? nil : .milliseconds(node.idleLimit),
+      cost: node.cost, metadataByteCount: 0)
   }
 }
 

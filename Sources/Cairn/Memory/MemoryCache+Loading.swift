@@ -63,6 +63,43 @@ extension MemoryCache {
     return try await value(forKey: key, by: policy, load)
   }
 
+  /// The values of many keys, in the order of the keys. Loads those that are missing with one call of
+  /// a loader.
+  ///
+  ///     let pages = try await cache.values(forKeys: urls) { missing in
+  ///       try await fetch(missing)
+  ///     }
+  ///
+  /// A key that another call is already loading is not loaded again: this call waits for that load.
+  /// Other calls wait for this one in the same way. If the loader returns only some of the keys, those
+  /// are kept. If a load fails, the others are kept before the call throws. The call takes no stale
+  /// values, whatever the configured policy says. Otherwise like `value(forKey:orLoad:)`.
+  ///
+  /// - Parameters:
+  ///   - keys: the keys.
+  ///   - lifetime: how long the entries live. `nil` means that of the options.
+  ///   - options: see `setValue`.
+  ///   - load: makes the values of the missing keys.
+  /// - Returns: `nil` for each key without a value that the loader did not return.
+  /// - Throws: see `value(forKey:orLoad:)`.
+  public nonisolated(nonsending) func values(
+    forKeys keys: some Collection<Key>, lifetime: Lifetime? = nil,
+    options: EntryOptions = .standard,
+    orLoad load: @escaping @Sendable (_ missing: [Key]) async throws -> [Key: Value]
+  ) async throws -> [Value?] {
+    let options = options.with(lifetime)
+    let found = keys.map { (key: $0, value: value(forKey: $0)) }
+    let missing = found.filter { $0.value == nil }.map(\.key)
+    if missing.isEmpty { return found.map(\.value) }
+    let loaded = try await BulkLoad.values(of: missing, load) { [self] key, bulk in
+      let load = newLoad(of: key, noteJoined: { bulk.decide(key) }) { flight in
+        try await bulk.value(of: key, for: flight.node).map { Loaded($0, options: options) }
+      }
+      return try await freshValue(forKey: key, load)?.value
+    }
+    return found.map { $0.value ?? loaded[$0.key] }
+  }
+
   /// The value of a key, with its age. If the policy does not allow the cached value, calls a
   /// loader that sees the old value. Otherwise like `value(forKey:orLoad:)`.
   ///
@@ -143,20 +180,35 @@ extension MemoryCache {
   func loadValue(
     forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
-    let load = SingleFlight<Key, Loaded<Value>?>.Load { [self] in
-      peekValue(forKey: key).map { .some(Loaded($0)) }
-    } load: { [self] flight in
-      let loaded = try await load()
-      keep(loaded, forKey: key, replacing: nil, flight)
-      flights.count { $0.freshCount += 1 }
-      return loaded
-    }
+    let load = newLoad(of: key) { _ in try await load() }
     while true {
-      // A call with a policy may have begun the load and received a stale value, or none.
-      if let loaded = try await flights.value(forKey: key, load), !loaded.isStale {
-        return loaded.value
-      }
+      // A call with a policy may have begun the load and received no value.
+      if let loaded = try await freshValue(forKey: key, load) { return loaded.value }
     }
+  }
+
+  private func freshValue(
+    forKey key: Key, _ load: SingleFlight<Key, Loaded<Value>?>.Load
+  ) async throws -> Loaded<Value>? {
+    while true {
+      // A call with a policy may have begun the load and received a stale value.
+      let loaded = try await flights.value(forKey: key, load)
+      if loaded?.isStale != true { return loaded }
+    }
+  }
+
+  private func newLoad(
+    of key: Key, noteJoined: @escaping @Sendable () -> Void = {},
+    _ load: @escaping @Sendable (Flight<Loaded<Value>?>) async throws -> Loaded<Value>?
+  ) -> SingleFlight<Key, Loaded<Value>?>.Load {
+    SingleFlight<Key, Loaded<Value>?>.Load(
+      found: { [self] in peekValue(forKey: key).map { .some(Loaded($0)) } },
+      load: { [self] flight in
+        guard let loaded = try await load(flight) else { return nil }
+        keep(loaded, forKey: key, replacing: nil, flight)
+        flights.count { $0.freshCount += 1 }
+        return loaded
+      }, noteJoined: noteJoined)
   }
 
   /// Inserts a loaded value, unless its key has been written or removed since the load began, or

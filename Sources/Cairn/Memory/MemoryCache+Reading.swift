@@ -37,10 +37,10 @@ extension MemoryCache {
   ///
   /// - Complexity: O(1).
   @inlinable
-  public func entry(forKey key: Key) -> CacheEntry<Key, Value>? {
+  public func entry(forKey key: Key) -> Entry<Key, Value>? {
     look(key, isRead: true) { state, slot in
       guard let key = state.table.key(slot), let value = state.table.value(slot) else { return nil }
-      return CacheEntry(key: key, value: value, info: state.info(slot))
+      return Entry(key: key, value: value, info: state.info(slot))
     }
   }
 
@@ -48,7 +48,7 @@ extension MemoryCache {
   ///
   /// - Complexity: O(1).
   @inlinable
-  public func info(forKey key: Key) -> CacheEntryInfo? {
+  public func info(forKey key: Key) -> EntryInfo? {
     look(key, isRead: false) { state, slot in state.info(slot) }
   }
 
@@ -80,19 +80,19 @@ extension MemoryCache {
   /// - Complexity: O(count), under the lock.
   @discardableResult
   public func forEachEntry<Failure: Error>(
-    _ body: (CacheEntry<Key, Value>) throws(Failure) -> Visit
+    _ body: (Entry<Key, Value>) throws(Failure) -> Visit
   ) throws(Failure) -> Int {
     for entry in entries() where try body(entry) == .stop { break }
     return 0
   }
 
   /// The entries that `forEachEntry` visits.
-  package func entries() -> [CacheEntry<Key, Value>] {
-    snapshot { CacheEntry(key: $0, value: $1, info: $2) }
+  package func entries() -> [Entry<Key, Value>] {
+    snapshot { Entry(key: $0, value: $1, info: $2) }
   }
 
   func snapshot<Result>(
-    _ body: (Key, Value, CacheEntryInfo) -> Result
+    _ body: (Key, Value, EntryInfo) -> Result
   ) -> [Result] {
     let now = clock.now()
     return lock.withLock { state in

@@ -64,12 +64,12 @@ extension MemoryCache {
   /// - Complexity: O(n).
   @discardableResult
   public func remove<Failure: Error>(
-    where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws(Failure) -> Bool
+    where shouldRemove: (_ key: Key, _ info: EntryInfo) throws(Failure) -> Bool
   ) throws(Failure) -> RemovalSummary {
     var victims: [(key: Key, hash: UInt32, version: UInt64)] = []
     let now = clock.now()
     try forEachSlotGroup { state, slots in
-      var group: [(key: Key, info: CacheEntryInfo)] = []
+      var group: [(key: Key, info: EntryInfo)] = []
       group.reserveCapacity(slots.count)
       for slot in slots where !state.table.nodes[slot].hasExpired(at: now) {
         guard let key = state.table.key(UInt32(slot)) else { continue }

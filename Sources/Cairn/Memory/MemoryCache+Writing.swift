@@ -126,19 +126,20 @@ extension MemoryCache {
     release(garbage)
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. The call
-  /// never shortens a lifetime. It does not change the idle limit or count as an access.
+  /// Makes a value's lifetime longer or shorter. The call does not change the idle limit, and does not
+  /// count as an access.
   ///
-  /// - Returns: whether the key has a value.
-  /// - Complexity: O(1).
+  /// - Parameters:
+  ///   - lifetime: counted from now.
+  ///   - key: the key.
+  /// - Returns: whether the key had a value.
+  /// - Complexity: O(log n) for n entries that can expire.
   @discardableResult
-  public func extendLifetime(forKey key: Key, to lifetime: Duration) -> Bool {
-    let expires = clock.explicitTimes(.after(lifetime), idleLimit: nil).expires
+  public func setLifetime(_ lifetime: Lifetime, forKey key: Key) -> Bool {
+    let expires = clock.explicitTimes(lifetime, idleLimit: nil).expires
     return look(key, isRead: false) { state, slot in
-      if expires > state.table.nodes[Int(slot)].expires {
-        // The deadline in the heap may now be too early.
-        state.table.nodes[Int(slot)].expires = expires
-      }
+      state.table.nodes[Int(slot)].expires = expires
+      state.table.deadlines.update(slot, &state.table.nodes)
       return true
     } ?? false
   }

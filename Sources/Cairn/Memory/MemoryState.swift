@@ -198,7 +198,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   // MARK: Lookups
 
   @inlinable
-  func info(_ slot: UInt32) -> CacheEntryInfo {
-    CacheEntryInfo(table.nodes[Int(slot)])
+  func info(_ slot: UInt32) -> EntryInfo {
+    EntryInfo(table.nodes[Int(slot)])
   }
 }

@@ -79,7 +79,7 @@ struct StallRun {
       memory: MemoryConfiguration(
         countLimit: held ?? limit ?? min(entryCount, 10_000), costLimit: nil))
     configuration.store.durability = .process
-    configuration.store.log = .none
+    configuration.store.log = .silent
     let cache = try Disk.open(.path(path), configuration: configuration)
     let keyCount = limit ?? entryCount
     for key in 0..<keyCount { try cache.setValue(Self.value, forKey: key, options: options) }

@@ -51,7 +51,10 @@ public final class Snapshot: Sendable {
   /// original.
   ///
   /// - Parameters:
-  ///   - destination: a path that does not exist, or an empty directory, outside the store. When
+  ///   - destination: a path outside the store that does not exist, or an empty directory, or an
+  ///     earlier backup of the same store that nobody has opened for writing. Then only what has
+  ///     changed is copied and checked, and the earlier backup stays whole until the new one has
+  ///     replaced it. When
   ///     the call returns, the copy is durable, whatever the durability of the store's writes. If
   ///     the call throws, it removes the files it has written. After a crash, the directory may
   ///     contain an unfinished copy, marked by a file `UNFINISHED-COPY`. It cannot be opened as a
@@ -126,7 +129,7 @@ public final class Snapshot: Sendable {
   /// - Throws: see `value(forKey:)`.
   public func entry(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
-  ) throws(StoreError) -> Entry? {
+  ) throws(StoreError) -> Entry<[UInt8], [UInt8]>? {
     let state = try state()
     let found = try key.withBytes { (key) throws(StoreError) in
       try engine.reader.find(key, in: state, part: .all)
@@ -183,7 +186,8 @@ public final class Snapshot: Sendable {
 
   /// Calls `body` with each entry whose key begins with `prefix`; otherwise like `forEachKey`.
   public func forEachEntry(
-    prefix: borrowing some ByteSource & ~Copyable & ~Escapable = "", _ body: (Entry) throws -> Visit
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable = "",
+    _ body: (Entry<[UInt8], [UInt8]>) throws -> Visit
   ) throws {
     let state = try state()
     try prefix.withBytes { prefix in try engine.reader.forEachEntry(in: state, prefix: prefix, body)

@@ -123,32 +123,6 @@ extension Store {
     return try await finish(write)
   }
 
-  /// Writes many changes as one atomic batch. `body` runs in the caller's isolation. One of the
-  /// store's own threads appends the batch.
-  @inlinable
-  @discardableResult
-  public nonisolated(nonsending) func write<Result>(
-    durability: Durability? = nil, _ body: (inout Batch) throws -> Result
-  ) async throws -> Result {
-    var batch = try makeBatch()
-    let result = try body(&batch)
-    _ = try await finish(engine.start(batch.records, durability: durability))
-    return result
-  }
-
-  /// Sets the values of many keys as one atomic batch.
-  @inlinable
-  public nonisolated(nonsending) func setValues(
-    _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
-    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
-  ) async throws(StoreError) {
-    var batch = try makeBatch()
-    for (key, value) in pairs {
-      try batch.setValue(value, forKey: key, lifetime: lifetime, options: options)
-    }
-    _ = try await finish(engine.start(batch.records, durability: durability))
-  }
-
   /// Removes the values of many keys. Each removal is a separate write, and one sync covers all of
   /// them.
   @discardableResult
@@ -161,15 +135,16 @@ extension Store {
     }
   }
 
-  /// Makes a value's lifetime end `lifetime` from now, unless it already ends later.
+  /// Makes a value's lifetime longer or shorter.
   @discardableResult
-  public nonisolated(nonsending) func extendLifetime(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
+  public nonisolated(nonsending) func setLifetime(
+    _ lifetime: Lifetime, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
     let key = key.withBytes { [UInt8](copying: $0) }
     return try await finishing { (store, pending) throws(StoreError) in
-      try store.enterExtensions(ofKeys: [key], to: lifetime, durability: durability, &pending) > 0
+      try store.engine.setLifetime(
+        lifetime, forKey: key.rawSpan, durability: durability, &pending)
     }
   }
 

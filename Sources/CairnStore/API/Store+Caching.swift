@@ -147,16 +147,6 @@ extension Store {
     }
   }
 
-  /// Extends the lifetimes of many keys' values, and returns how many there are.
-  package func enterExtensions(
-    ofKeys keys: some Sequence<some ByteSource>, to lifetime: Duration, durability: Durability?,
-    _ pending: inout PendingWrite
-  ) throws(StoreError) -> Int {
-    try count(keys) { (key, _) throws(StoreError) in
-      try engine.extendLifetime(forKey: key, to: lifetime, durability: durability, &pending)
-    }
-  }
-
   /// For how many of the keys a write returns `true`.
   private func count(
     _ keys: some Sequence<some ByteSource>,
@@ -187,7 +177,9 @@ extension Store {
   package func checkProcess() throws(StoreError) { try engine.session.checkProcess() }
 
   @usableFromInline
-  package func makeBatch() throws(StoreError) -> Batch { Batch(try engine.makeRecords()) }
+  package func makeBatch() throws(StoreError) -> Batch {
+    Batch(on: self, try engine.makeRecords())
+  }
 
   /// The store's usage.
   ///

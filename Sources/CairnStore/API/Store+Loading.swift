@@ -42,9 +42,10 @@ extension Store {
     }
   }
 
-  /// Makes the lifetime of a value end no earlier than `lifetime` from now.
+  /// Makes a value's lifetime longer or shorter.
   ///
   /// - Parameters:
+  ///   - neverShortens: whether a lifetime that ends later, or never, stays.
   ///   - version: the version that the key must have, even if it has expired. With `nil`, the key
   ///     must have an unexpired value.
   ///   - removals: receives the other removals of the write, even if the call throws. The observer
@@ -52,13 +53,15 @@ extension Store {
   ///   - isWanted: whether the entry with this metadata and version is still wanted. Called under
   ///     a lock, so it must only read.
   /// - Returns: the value that now lives that long, or `nil` if the key has no such value.
-  package func enterExtension(
-    ofKey key: RawSpan, to lifetime: Duration, version: UInt64?, durability: Durability?,
-    _ pending: inout PendingWrite, removals: inout [RemovalEvent],
+  package func enterLifetime(
+    _ lifetime: Lifetime, neverShortens: Bool, ofKey key: RawSpan, version: UInt64?,
+    durability: Durability?, _ pending: inout PendingWrite, removals: inout [RemovalEvent],
     ifWanted isWanted: @escaping @Sendable (_ metadata: [UInt8], UInt64) -> Bool
   ) throws(StoreError) -> Renewed? {
-    try engine.extendLifetime(
-      forKey: key, Engine.Renewal(lifetime: lifetime, version: version, isWanted: isWanted),
+    try engine.setLifetime(
+      forKey: key,
+      Engine.Renewal(
+        lifetime: lifetime, neverShortens: neverShortens, version: version, isWanted: isWanted),
       durability: durability, &pending, removals: &removals)
   }
 

@@ -38,6 +38,29 @@ extension Store {
       path: path, configuration: configuration, engine: follower.shell, follower: follower)
   }
 
+  /// Opens the store at a path, calls `body`, and closes the store, whether or not `body` throws.
+  ///
+  ///     let count = try await Store.withStore(path: "/var/lib/example/blobs") { store in
+  ///       try await store.setValue("hello", forKey: "greeting")
+  ///       return try store.count()
+  ///     }
+  ///
+  /// - Returns: the result of `body`.
+  /// - Throws: any error of `body`, unchanged; otherwise see `init(path:configuration:)` and `close()`.
+  public nonisolated(nonsending) static func withStore<Result>(
+    path: String, configuration: StoreConfiguration = StoreConfiguration(),
+    _ body: nonisolated(nonsending) (Store) async throws -> Result
+  ) async throws -> Result {
+    let store = try await Store(path: path, configuration: configuration)
+    let result: Result
+    do { result = try await body(store) } catch {
+      try? await store.close()
+      throw error
+    }
+    try await store.close()
+    return result
+  }
+
   /// Lets later reads see every write acknowledged before this call, on one of the store's own
   /// threads. See the synchronous form.
   public nonisolated(nonsending) func catchUp() async throws(StoreError) {

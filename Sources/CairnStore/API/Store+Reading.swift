@@ -76,7 +76,7 @@ extension Store {
   @inlinable
   public func entry(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
-  ) throws(StoreError) -> Entry? {
+  ) throws(StoreError) -> Entry<[UInt8], [UInt8]>? {
     try key.withBytes { (key) throws(StoreError) in
       guard let follower else { return try reader.entry(forKey: key) }
       return try follower.read { (reader) throws(StoreError) in
@@ -205,7 +205,8 @@ extension Store {
   /// Calls `body` with each entry whose key begins with `prefix`; otherwise like `forEachKey`.
   @inlinable
   public func forEachEntry(
-    prefix: borrowing some ByteSource & ~Copyable & ~Escapable = "", _ body: (Entry) throws -> Visit
+    prefix: borrowing some ByteSource & ~Copyable & ~Escapable = "",
+    _ body: (Entry<[UInt8], [UInt8]>) throws -> Visit
   ) throws {
     try prefix.withBytes { prefix in try currentReader.forEachEntry(prefix: prefix, body) }
   }

@@ -156,7 +156,7 @@ struct Increment {
     return value.reversed().reduce(0) { $0 << 8 | Int64($1) }
   }
 
-  init(_ entry: Entry?, by amount: Int64, _ options: EntryOptions) throws(StoreError) {
+  init(_ entry: ByteEntry?, by amount: Int64, _ options: EntryOptions) throws(StoreError) {
     version = entry?.info.version
     var old: Int64 = 0
     if let entry {

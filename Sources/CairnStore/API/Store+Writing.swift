@@ -113,67 +113,25 @@ extension Store {
     }
   }
 
-  /// Writes many changes as one atomic batch: after a crash, the store has all of them or none.
+  /// Makes a value's lifetime longer or shorter. The call writes the value again, with its metadata,
+  /// cost and idle limit, so the entry gets a new version, and an observer learns that the old one was
+  /// replaced.
   ///
-  ///     try store.write { batch in
-  ///       try batch.setValue("1", forKey: "a")
-  ///       try batch.removeValue(forKey: "b")
-  ///     }
-  ///
-  /// A batch does not check what `body` has read, and overwrites what others have written since. To
-  /// write what depends on values, use `transact`; for a single key, `update` or `compareAndSet`.
-  ///
-  /// To remove several keys atomically, use a batch: `removeValues(forKeys:)` removes them one by
-  /// one. Nothing is written, and no lock is held, until `body` returns. Reads of single keys may
-  /// see the changes one by one. A snapshot sees all of a batch or none of it. While a batch of
-  /// 8,192 operations or more is written, other writes continue. A batch that changes nothing
-  /// writes nothing, but still waits until the state that it found has the requested durability.
-  ///
-  /// - Throws: any error of `body`, unchanged, `tooLarge`, or `conflict` if a key has not the
-  ///   version that the batch requires; nothing is then written. Otherwise see `setValue`.
-  /// - Returns: the result of `body`.
-  @inlinable
-  @discardableResult
-  public func write<Result>(
-    durability: Durability? = nil, _ body: (inout Batch) throws -> Result
-  ) throws -> Result {
-    var batch = try makeBatch()
-    let result = try body(&batch)
-    try engine.commit(batch.records, durability: durability)
-    return result
-  }
-
-  /// Sets the values of many keys as one atomic batch.
-  ///
-  /// - Parameters: see `setValue`. The options apply to each value.
-  /// - Throws: see `write`. Nothing was written, except after `durabilityUnknown`.
-  @inlinable
-  public func setValues(
-    _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
-    lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil
-  ) throws(StoreError) {
-    var batch = try makeBatch()
-    for (key, value) in pairs {
-      try batch.setValue(value, forKey: key, lifetime: lifetime, options: options)
-    }
-    try engine.commit(batch.records, durability: durability)
-  }
-
-  /// Makes a value's lifetime end `lifetime` from now, unless it already ends later. The call never
-  /// shortens a lifetime. It writes the value again, with its metadata, cost and idle limit, so the
-  /// entry gets a new version, and an observer learns that the old one was replaced.
-  ///
-  /// - Returns: whether the key has a value.
+  /// - Parameters:
+  ///   - lifetime: counted from now.
+  ///   - key: 1 to 65,535 bytes.
+  ///   - durability: `nil` for the configured class.
+  /// - Returns: whether the key had a value.
   /// - Throws: see `setValue`; `corrupt` if the record is damaged.
-  /// - Complexity: O(key + value). Writes nothing if the lifetime already lasts that long.
+  /// - Complexity: O(key + value). Writes nothing if the lifetime ends at that millisecond already.
   @discardableResult
-  public func extendLifetime(
-    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
+  public func setLifetime(
+    _ lifetime: Lifetime, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     durability: Durability? = nil
   ) throws(StoreError) -> Bool {
     try key.withBytes { (key) throws(StoreError) in
       try engine.finishing { (pending) throws(StoreError) in
-        try engine.extendLifetime(forKey: key, to: lifetime, durability: durability, &pending)
+        try engine.setLifetime(lifetime, forKey: key, durability: durability, &pending)
       }
     }
   }

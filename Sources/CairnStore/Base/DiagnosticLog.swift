@@ -5,7 +5,6 @@
 ///
 ///     cairn: warning: maintenance: /var/lib/blobs.cairn: no checkpoint is made: …
 ///
-/// ``none`` silences the log. A custom handler receives every message, or those from a given level
 /// upwards:
 ///
 ///     configuration.log = DiagnosticLog(from: .info) { message in print(message) }
@@ -104,7 +103,7 @@ public struct DiagnosticLog: Sendable {
   public static let standardError = DiagnosticLog(from: .warning, to: .standardError)
 
   /// Reports nothing.
-  public static let none = DiagnosticLog(from: .error, to: .nobody)
+  public static let silent = DiagnosticLog(from: .error, to: .nobody)
 
   /// Whether the handler receives messages of a level.
   package func takes(_ level: Level) -> Bool {

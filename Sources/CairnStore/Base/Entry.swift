@@ -1,23 +1,27 @@
 /// Information about a key, without its value.
 public struct EntryInfo: Sendable, Hashable {
-  /// The sequence number of the write that made the entry. Every write to the store gets a higher
-  /// version than all earlier writes. No version is 0.
+  /// The sequence number of the write that made the entry. Every write to the store or cache gets a
+  /// higher version than all earlier writes. No version is 0.
   public var version: UInt64
-  /// Bytes of the value.
+  /// Bytes of the value on disk; 0 in a cache in memory.
   public var valueByteCount: Int
-  /// When the entry was written, to the second.
+  /// When the entry was written, to the second on disk.
   public var written: Timestamp
-  /// When the entry was last read or written, accurate to 1 % of the time since then.
+  /// When the entry was last read or written, accurate on disk to 1 % of the time since then.
   /// Docs/Durability.md says when access times are saved.
   public var accessed: Timestamp
   /// When the entry's lifetime ends, or `nil` if it has none.
   public var expires: Timestamp?
   /// How long the entry may go without an access, or `nil` for no limit.
   public var idleLimit: Duration?
-  /// The cost given to the entry, or `nil`. `Int.max` if the cost on disk is larger.
-  public var cost: Int?
-  /// Bytes of metadata.
+  /// The cost that a write gave the entry. `Int.max` if the cost on disk is larger.
+  @usableFromInline package var givenCost: Int?
+  /// Bytes of metadata on disk, which include the tags of a cache.
   public var metadataByteCount: Int
+
+  /// The cost given to the entry, or else the one that a cache in memory computed, or on disk the
+  /// bytes of the value.
+  public var cost: Int { givenCost ?? valueByteCount }
 
   package init(
     version: UInt64, valueByteCount: Int, written: Timestamp, accessed: Timestamp,
@@ -29,32 +33,46 @@ public struct EntryInfo: Sendable, Hashable {
     self.accessed = accessed
     self.expires = expires
     self.idleLimit = idleLimit
-    self.cost = cost
+    givenCost = cost
     self.metadataByteCount = metadataByteCount
   }
 }
 
-/// A key and its value, with its metadata and all information about it, from one read.
-public struct Entry: Sendable, Hashable {
-  /// The key, 1 to 65,535 bytes.
-  public var key: [UInt8]
-  /// A copy of the value.
-  public var value: [UInt8]
-  /// The caller's bytes stored with the value; empty if there are none.
+/// A key and its value, with the metadata and all information about the key, from one read.
+///
+/// A ``/CairnStore/Store`` gives `Entry<[UInt8], [UInt8]>`.
+public struct Entry<Key: Sendable, Value: Sendable>: Sendable {
+  /// The key.
+  public var key: Key
+  /// The value.
+  public var value: Value
+  /// The caller's bytes stored with the value; empty if there are none, and in a cache in memory.
   public var metadata: [UInt8]
+  /// The tags of an entry of a cache on disk, in no particular order; otherwise empty.
+  public var tags: [String]
   /// Information about the key: version, times, sizes, cost.
   public var info: EntryInfo
 
   /// The same as `info.version`.
   public var version: UInt64 { info.version }
 
-  package init(key: [UInt8], value: [UInt8], metadata: [UInt8], info: EntryInfo) {
+  @inlinable
+  package init(
+    key: Key, value: Value, metadata: [UInt8] = [], tags: [String] = [], info: EntryInfo
+  ) {
     self.key = key
     self.value = value
     self.metadata = metadata
+    self.tags = tags
     self.info = info
   }
 }
+
+extension Entry: Equatable where Key: Equatable, Value: Equatable {}
+extension Entry: Hashable where Key: Hashable, Value: Hashable {}
+
+/// An entry of a store.
+@usableFromInline package typealias ByteEntry = Entry<[UInt8], [UInt8]>
 
 /// The result of a compare-and-set.
 public enum CompareAndSetResult: Sendable, Hashable {

@@ -83,6 +83,12 @@ extension EntryOptions {
   @inlinable
   public static func metadata(_ bytes: [UInt8]?) -> EntryOptions { EntryOptions(metadata: bytes) }
 
+  /// Sets the metadata to text, as UTF-8.
+  @inlinable
+  public static func metadata(_ text: String) -> EntryOptions {
+    EntryOptions(metadata: Array(text.utf8))
+  }
+
   /// Sets the tags.
   @inlinable
   public static func tags(_ tags: [String]?) -> EntryOptions { EntryOptions(tags: tags) }
@@ -100,7 +106,7 @@ extension EntryOptions {
     options.metadata = self.metadata ?? metadata
     // An update keeps nothing from an expired entry.
     guard let info else { return options }
-    options.cost = cost ?? info.cost
+    options.cost = cost ?? info.givenCost
     options.lifetime = lifetime ?? info.expires.map { .until($0) } ?? .unlimited
     options.idleLimit = idleLimit ?? info.idleLimit
     options.isNeverIdle = options.idleLimit == nil

@@ -100,7 +100,7 @@ public indirect enum StoreError: Error, Sendable, Hashable {
 }
 
 /// What left no room for a write. A minor version may add cases.
-public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
+public enum SpaceLimit: Sendable, Hashable, CustomStringConvertible {
   /// The filesystem has no free block.
   case disk
   /// A disk quota, or the store's `diskByteLimit`, is used up.
@@ -108,7 +108,7 @@ public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
   /// The process may not create files that large (`RLIMIT_FSIZE`).
   case fileSize
 
-  /// The limit in words, which later versions may change; `rawValue` is stable.
+  /// The limit in words, which later versions may change.
   public var description: String {
     switch self {
     case .disk: "the filesystem is full"

@@ -1,8 +1,10 @@
 /// Copies a snapshot to a directory, as an independent store.
 ///
 /// The bytes that a snapshot covers never change, so the backup copies segments as they are while
-/// writers continue. It shares blocks if the filesystem can. Then it reads the whole copy back with
+/// writers continue. It shares blocks if the filesystem can. Then it reads what it has copied back with
 /// system calls. Last, it writes the manifest that makes the copy a store.
+///
+/// An earlier backup of the same store keeps the segments that have not changed.
 struct Backup {
   let session: Session
   let catalog: Catalog
@@ -19,13 +21,27 @@ struct Backup {
     _ snapshot: SnapshotState, to destination: String, progress: (WorkProgress) -> Void
   ) throws(StoreError) -> BackupReport {
     try session.checkProcess()
-    try StoreCopy.checkDestination(destination, outside: session.directory)
-    var copy = try StoreCopy.begin(at: destination, outside: session.directory)
+    let earlier = try StoreCopy.resume(
+      at: destination, of: catalog.withLock { $0.manifest.storeIdentifier },
+      outside: session.directory)
+    if earlier == nil {
+      try StoreCopy.checkDestination(destination, outside: session.directory)
+    }
+    var copy =
+      if let earlier { earlier } else {
+        try StoreCopy.begin(at: destination, outside: session.directory)
+      }
     do throws(StoreError) {
       var report = BackupReport()
       report.version = snapshot.lastSequence
       report.entryCount = snapshot.index.count
-      let files = try copySegments(of: snapshot, to: &copy, &report, progress)
+      let parts = parts(of: snapshot)
+      let highestID = parts.reduce(0) { max($0, $1.segment.id.rawValue) }
+      let checkpointID = max(highestID + 1, copy.earlier?.nextID ?? 0)
+      try copy.announce(
+        parts.filter { $0.entry(in: copy.earlier) == nil }.map(\.segment.id.rawValue)
+          + [checkpointID])
+      let files = try copySegments(parts, to: &copy, &report, progress)
       try verify(files, in: copy.directory, &report, progress)
       var manifest = catalog.withLock { state in
         Manifest(
@@ -35,10 +51,9 @@ struct Backup {
       manifest.lastSequence = snapshot.lastSequence
       manifest.lastTime = session.clock.now()
       manifest.sealedSegments = files.map(\.entry)
-      let highestID = files.reduce(0) { max($0, $1.entry.id.rawValue) }
-      manifest.nextID = highestID + 2
-      if let checksum = try copyIndex(of: snapshot, files, id: highestID + 1, to: &copy) {
-        manifest.checkpointID = highestID + 1
+      manifest.nextID = checkpointID + 1
+      if let checksum = try copyIndex(of: snapshot, files, id: checkpointID, to: &copy) {
+        manifest.checkpointID = checkpointID
         manifest.checkpointChecksum = checksum
       }
       try copy.finish(manifest)
@@ -49,44 +64,115 @@ struct Backup {
     }
   }
 
+  /// What the snapshot has of a segment.
+  private struct Part {
+    var segment: Segment
+    var end: Int
+    var covered: Checkpoint.CoveredSegment
+
+    /// The segment in an earlier backup.
+    func entry(in earlier: Manifest?) -> Manifest.SealedSegment? {
+      earlier?.sealedSegments.first { $0.id == segment.id && $0.salt == segment.header.salt }
+    }
+  }
+
   /// A segment of the copy.
   private struct CopiedSegment {
     var source: Segment
     var entry: Manifest.SealedSegment
     var covered: Checkpoint.CoveredSegment
+    /// 0 for a segment that an earlier backup has.
+    var copiedByteCount: Int
+  }
+
+  /// All segments but empty ones.
+  private func parts(of snapshot: SnapshotState) -> [Part] {
+    zip(snapshot.segments, snapshot.covered)
+      .map { Part(segment: $0.0, end: $0.1, covered: $1) }
+      .filter { $0.end > SegmentHeader.byteCount && $0.covered.highestSequence > 0 }
   }
 
   private func copySegments(
-    of snapshot: SnapshotState, to copy: inout StoreCopy, _ report: inout BackupReport,
+    _ parts: [Part], to copy: inout StoreCopy, _ report: inout BackupReport,
     _ progress: (WorkProgress) -> Void
   ) throws(StoreError) -> [CopiedSegment] {
-    // Skip empty segments.
-    let parts = zip(snapshot.segments, snapshot.covered).filter {
-      $0.0.end > SegmentHeader.byteCount && $0.1.highestSequence > 0
-    }
-    let total = parts.reduce(0) { $0 + $1.0.end }
+    let total = parts.reduce(0) { $0 + $1.end - ($1.entry(in: copy.earlier)?.byteCount ?? 0) }
     var files: [CopiedSegment] = []
-    for ((segment, end), covered) in parts {
-      let file = try copy.createFile(segment.name)
-      try segment.bytes().copy(byteCount: end, into: file)
-      // The header was sound when the segment was opened, but may be damaged in the file by now.
-      try file.write(segment.header.encoded().rawSpan, at: 0)
-      // DURABILITY: the copies are on disk before the check reads them and the manifest lists them.
-      try file.synchronize()
+    for part in parts {
+      let segment = part.segment
+      let count = try copySegment(part, to: &copy)
       let entry = Manifest.SealedSegment(
-        id: segment.id, salt: segment.header.salt, byteCount: end,
-        lowestSequence: covered.lowestSequence, highestSequence: covered.highestSequence,
+        id: segment.id, salt: segment.header.salt, byteCount: part.end,
+        lowestSequence: part.covered.lowestSequence, highestSequence: part.covered.highestSequence,
         compactedAt: segment.compactedAt)
-      files.append(CopiedSegment(source: segment, entry: entry, covered: covered))
+      files.append(
+        CopiedSegment(
+          source: segment, entry: entry, covered: part.covered, copiedByteCount: count))
+      if count == 0 { continue }
       report.segmentCount += 1
-      report.byteCount += end
+      report.byteCount += count
       progress(
         WorkProgress(.copying, completedCount: report.byteCount, totalCount: total))
     }
     return files
   }
 
-  /// Reads every byte of the copy.
+  /// - Returns: the number of bytes copied.
+  private func copySegment(
+    _ part: Part, to copy: inout StoreCopy
+  ) throws(StoreError) -> Int {
+    let segment = part.segment
+    var known = 0
+    let file: File
+    if let entry = part.entry(in: copy.earlier) {
+      // Numbers are never used twice, not even after a power cut.
+      if entry.byteCount == part.end, entry.highestSequence == part.covered.highestSequence {
+        return 0
+      }
+      guard let found = try copy.openFile(segment.name) else {
+        throw .corrupt(
+          Corruption(
+            directory: copy.directory.path, file: segment.name, offset: 0, cause: .missingFile))
+      }
+      (known, file) = (entry.byteCount, found)
+      // The earlier backup needs these bytes, and a power cut may have taken them from the store.
+      guard known < part.end, try isSame(segment, in: file, through: known) else {
+        throw .unusable(
+          path: copy.directory.path,
+          reason: "it has writes that the store has lost: make a new backup elsewhere")
+      }
+    } else {
+      file = try copy.createFile(segment.name)
+    }
+    try segment.bytes().copy(from: known, byteCount: part.end - known, into: file)
+    // The header was sound when the segment was opened, but may be damaged in the file by now.
+    if known == 0 { try file.write(segment.header.encoded().rawSpan, at: 0) }
+    // DURABILITY: the copies are on disk before the check reads them and the manifest lists them.
+    try file.synchronize()
+    return part.end - known
+  }
+
+  /// Whether a copy has the first records of a segment.
+  private func isSame(
+    _ segment: Segment, in file: File, through end: Int
+  ) throws(StoreError) -> Bool {
+    let source = try segment.bytes()
+    let pieceByteCount = 1 << 20
+    var (ours, theirs) = (
+      [UInt8](repeating: 0, count: pieceByteCount), [UInt8](repeating: 0, count: pieceByteCount)
+    )
+    for offset in stride(from: SegmentHeader.byteCount, to: end, by: pieceByteCount) {
+      let count = min(pieceByteCount, end - offset)
+      guard
+        try source.read(into: &ours, bufferOffset: 0, byteCount: count, at: offset) == count,
+        try file.read(into: &theirs, bufferOffset: 0, byteCount: count, at: offset) == count,
+        ours.rawSpan.extracting(first: count).equals(theirs.rawSpan.extracting(first: count))
+      else { return false }
+    }
+    return true
+  }
+
+  /// Reads every byte of the segments that were copied.
   ///
   /// - Throws: `corrupt` if a header or a record is damaged, because an open would refuse the copy
   ///   or miss a key.
@@ -95,7 +181,7 @@ struct Backup {
     _ progress: (WorkProgress) -> Void
   ) throws(StoreError) {
     var done = 0
-    for copied in files {
+    for copied in files where copied.copiedByteCount > 0 {
       guard let file = try directory.openFile(copied.source.name, mode: .readOnly) else {
         throw .corrupt(
           Corruption(
@@ -113,7 +199,7 @@ struct Backup {
         let key = try scanner.withKey(of: header, at: offset) { $0.copied() }
         report.damage.append(Damage(place: place, keys: [key]))
       }
-      done += end
+      done += copied.copiedByteCount
       progress(
         WorkProgress(.verifying, completedCount: done, totalCount: report.byteCount))
     }

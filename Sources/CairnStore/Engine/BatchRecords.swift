@@ -22,11 +22,11 @@ struct BatchRecords: ~Copyable {
     }
   }
 
-  /// The version that a key must have when the batch is appended, or `nil` if it must be absent.
+  /// What a key must have when the batch is appended.
   struct Requirement {
     var key: [UInt8]
     var hash: UInt64
-    var version: SequenceNumber?
+    var expectation: Expectation
   }
 
   /// A part of the records' bytes. A head is never split.
@@ -53,8 +53,8 @@ struct BatchRecords: ~Copyable {
     value as? any ImmutableBytes
   }
 
-  /// The bytes, with zeros in the fields that are known only when the batch is written: sequence
-  /// numbers, time and header checksums.
+  /// The bytes, without what is known only when the batch is written: sequence numbers, time,
+  /// header checksums and the number of operations.
   private var chunks: [Chunk] = []
   /// The values that are chunks of their own.
   private var values: [any ImmutableBytes] = []
@@ -64,6 +64,9 @@ struct BatchRecords: ~Copyable {
   private(set) var isRemoval = true
   private(set) var operations: [Operation] = []
   private(set) var requirements: [Requirement] = []
+  /// The last of the first `indexedCount` operations on each key. Blind batches need no such index.
+  private var lastNumbers: [[UInt8]: Int] = [:]
+  private var indexedCount = 0
   private var usage = SegmentUsage.Sum()
   private let limits: WriteLimits
   private let hash: SipHash
@@ -90,6 +93,8 @@ struct BatchRecords: ~Copyable {
       }
     header.flags.insert(.batch)
     header.batchIndex = UInt32(operations.count)
+    // Replaced by `seal`. Until then, the head can be decoded.
+    header.batchCount = .max
     // The first record always has a sync mark, so that its size does not depend on when it is
     // written.
     if operations.isEmpty { header.flags.insert(.syncMark) }
@@ -127,11 +132,42 @@ struct BatchRecords: ~Copyable {
     byteCount += size
   }
 
-  @usableFromInline
-  mutating func require(_ version: SequenceNumber?, ofKey key: RawSpan) throws(StoreError) {
+  mutating func require(_ expectation: Expectation, ofKey key: RawSpan) throws(StoreError) {
     try limits.checkKey(key)
     requirements.append(
-      Requirement(key: key.copied(), hash: hash.hash(key), version: version))
+      Requirement(key: key.copied(), hash: hash.hash(key), expectation: expectation))
+  }
+
+  // MARK: Reading
+
+  /// The last operation on a key, or `nil` if the batch does not change it.
+  mutating func lastOperation(onKey key: [UInt8]) throws(StoreError) -> Operation? {
+    while indexedCount < operations.count {
+      let key = try withKey(of: operations[indexedCount]) { $0.copied() }
+      lastNumbers[key] = indexedCount
+      indexedCount += 1
+    }
+    return lastNumbers[key].map { operations[$0] }
+  }
+
+  /// What a put makes of a key. Its version is 0.
+  func entry(of put: Operation) -> ByteEntry {
+    let bytes = chunks[Int(put.chunk)].bytes
+    let record = bytes.rawSpan.extracting(Int(put.position)..<bytes.count)
+    guard let header = RecordHeader(decoding: record, limit: .max) else {
+      preconditionFailure("a batch encodes its own records")
+    }
+    let value: [UInt8]
+    if header.valueByteCount >= Self.keptByteCount {
+      let next = chunks[Int(put.chunk) + 1]
+      value = next.value.map { values[$0].withBytes { $0.copied() } } ?? []
+    } else {
+      value = record.extracting(header.valueRange).copied()
+    }
+    return ByteEntry(
+      key: record.extracting(header.keyRange).copied(), value: value,
+      metadata: record.extracting(header.metadataRange).copied(),
+      info: header.info(version: 0, written: now))
   }
 
   /// Extends the last chunk, or begins one, and returns the new bytes' range in it.

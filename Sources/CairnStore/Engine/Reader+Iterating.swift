@@ -100,7 +100,7 @@ extension Reader {
   }
 
   func forEachEntry(
-    in view: some EntryView, prefix: RawSpan, _ body: (Entry) throws -> Visit
+    in view: some EntryView, prefix: RawSpan, _ body: (ByteEntry) throws -> Visit
   ) throws {
     try forEach(in: view, keyPrefix: prefix, part: .all) { try visit($0, &$1, body) }
   }
@@ -111,15 +111,16 @@ extension Reader {
   }
 
   @usableFromInline
-  package func forEachEntry(prefix: RawSpan, _ body: (Entry) throws -> Visit) throws {
+  package func forEachEntry(prefix: RawSpan, _ body: (ByteEntry) throws -> Visit) throws {
     try forEachEntry(in: live, prefix: prefix, body)
   }
 
   /// Calls `body` with an entry, unless its value is damaged.
   func visit(
-    _ found: borrowing FoundRecord, _ passedOver: inout PassedOver, _ body: (Entry) throws -> Visit
+    _ found: borrowing FoundRecord, _ passedOver: inout PassedOver,
+    _ body: (ByteEntry) throws -> Visit
   ) throws -> Visit {
-    let entry: Entry
+    let entry: ByteEntry
     do throws(StoreError) { entry = try self.entry(of: found) } catch {
       try passedOver.note(error)
       return .next

@@ -141,13 +141,13 @@ package final class Reader: Sendable {
   }
 
   @usableFromInline
-  package func entry(forKey key: RawSpan) throws(StoreError) -> Entry? {
+  package func entry(forKey key: RawSpan) throws(StoreError) -> ByteEntry? {
     try lookup.find(key, touch: true) { (found) throws(StoreError) in try entry(of: found) }
   }
 
   /// Like `entry(forKey:)`, but does not count as an access.
   @usableFromInline
-  package func peekEntry(forKey key: RawSpan) throws(StoreError) -> Entry? {
+  package func peekEntry(forKey key: RawSpan) throws(StoreError) -> ByteEntry? {
     try lookup.find(key, touch: false) { (found) throws(StoreError) in try entry(of: found) }
   }
 
@@ -167,8 +167,8 @@ package final class Reader: Sendable {
     return value
   }
 
-  func entry(of found: borrowing FoundRecord) throws(StoreError) -> Entry {
-    Entry(
+  func entry(of found: borrowing FoundRecord) throws(StoreError) -> ByteEntry {
+    ByteEntry(
       key: found.record.key.copied(), value: try value(of: found.record),
       metadata: found.record.metadata.copied(), info: info(of: found))
   }
@@ -186,15 +186,19 @@ extension FoundRecord {
   var info: EntryInfo {
     let header = header
     let written = record.pinned.withOwner { $0.written(header) }
-    return EntryInfo(
-      version: record.sequence, valueByteCount: header.valueByteCount, written: written,
-      accessed: written,
-      expires: header.flags.contains(.expiry)
-        ? Timestamp(millisecondsSinceEpoch: header.expires) : nil,
-      idleLimit: header.flags.contains(.idleLimit)
-        ? .milliseconds(Int64(clamping: header.idleLimit)) : nil,
-      cost: header.flags.contains(.cost) ? Int(clamping: header.cost) : nil,
-      metadataByteCount: header.metadataByteCount)
+    return header.info(version: record.sequence, written: written)
+  }
+}
+
+extension RecordHeader {
+  /// Information about the record's entry, which was last accessed when it was written.
+  func info(version: SequenceNumber, written: Timestamp) -> EntryInfo {
+    EntryInfo(
+      version: version, valueByteCount: valueByteCount, written: written, accessed: written,
+      expires: flags.contains(.expiry) ? Timestamp(millisecondsSinceEpoch: expires) : nil,
+      idleLimit: flags.contains(.idleLimit) ? .milliseconds(Int64(clamping: idleLimit)) : nil,
+      cost: flags.contains(.cost) ? Int(clamping: cost) : nil,
+      metadataByteCount: metadataByteCount)
   }
 }
 

@@ -77,7 +77,7 @@ extension Writer {
     appender.unpublished = batch
   }
 
-  /// Throws `conflict` unless every key has the version that a batch requires. Called under the log's
+  /// Throws `conflict` unless every key has what a batch requires. Called under the log's
   /// lock, right before the batch is appended.
   func checkRequirements(
     of batch: borrowing BatchRecords, _ appender: inout Appender
@@ -93,10 +93,9 @@ extension Writer {
     let now = lookup.clock.now()
     for requirement in batch.requirements {
       try lookup.index.load(shardOf: requirement.hash)
-      let expectation = requirement.version.map { Expectation.version($0) } ?? .absent
       let existing = try lookup.locate(
-        requirement.hash, key: requirement.key.rawSpan, now: now, for: expectation)
-      if existing.mismatch(expectation) != nil {
+        requirement.hash, key: requirement.key.rawSpan, now: now, for: requirement.expectation)
+      if existing.mismatch(requirement.expectation) != nil {
         throw .conflict(path: session.path, key: requirement.key)
       }
     }

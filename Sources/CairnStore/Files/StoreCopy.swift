@@ -3,12 +3,16 @@
 /// file in the directory says that the copy is unfinished.
 package struct StoreCopy: ~Copyable {
   package let directory: Directory
+  /// The manifest that the directory has had so far, if it is an earlier backup.
+  package private(set) var earlier: Manifest?
   private let lockFile: File
-  private var names = [FileName.lock, FileName.unfinishedCopy]
+  private var names: [String]
 
-  private init(directory: Directory, lockFile: File) {
+  private init(directory: Directory, lockFile: File, earlier: Manifest? = nil) {
     self.directory = directory
     self.lockFile = lockFile
+    self.earlier = earlier
+    names = earlier == nil ? [FileName.lock, FileName.unfinishedCopy] : []
   }
 
   /// Throws unless the path is outside the store and is an empty directory or does not exist.
@@ -83,6 +87,94 @@ package struct StoreCopy: ~Copyable {
     return StoreCopy(directory: directory, lockFile: lockFile)
   }
 
+  // MARK: An earlier backup
+
+  /// Begins to renew an earlier backup of a store. It stays whole until `finish` has made it the new
+  /// one.
+  ///
+  /// - Returns: `nil` if there is no store at the path.
+  /// - Throws: `unusable` if it is another store, or has been opened for writing. `locked`.
+  package static func resume(
+    at path: String, of storeIdentifier: [UInt8], outside source: Directory
+  ) throws(StoreError) -> StoreCopy? {
+    let directory: Directory
+    do throws(StoreError) {
+      directory = try Directory(path: path, fileSystem: source.fileSystem, readOnly: false)
+    } catch {
+      switch error {
+      case .noStore, .notAStore: return nil
+      default: throw error
+      }
+    }
+    func backup() throws(StoreError) -> Manifest? {
+      guard let manifest = try ManifestFile(directory: directory).read() else { return nil }
+      // Every session that may write counts its manifests.
+      guard manifest.storeIdentifier == storeIdentifier, manifest.generation == 0,
+        manifest.isClean, manifest.openSegments.isEmpty
+      else {
+        throw .unusable(
+          path: path, reason: "it is a store of its own, not an earlier backup of this one")
+      }
+      return manifest
+    }
+    guard try backup() != nil else { return nil }
+    guard let lockFile = try directory.openFile(FileName.lock, mode: .readWrite) else {
+      throw .unusable(path: path, reason: "it has no lock file")
+    }
+    try lockFile.lockStore(at: directory.path, exclusively: true)
+    do throws(StoreError) {
+      guard let manifest = try backup() else {
+        throw .unusable(path: path, reason: "it is being removed")
+      }
+      return StoreCopy(directory: directory, lockFile: lockFile, earlier: manifest)
+    } catch {
+      lockFile.unlock()
+      throw error
+    }
+  }
+
+  /// Announces the files that will be created in an earlier backup, so that an open removes them if
+  /// they stay unfinished. Removes what an interrupted attempt has left.
+  package mutating func announce(_ ids: [UInt64]) throws(StoreError) {
+    guard var manifest = earlier else { return }
+    let leftover = Set(manifest.pendingIDs + manifest.retiredIDs)
+    for name in try directory.names() where !manifest.listedFiles.contains(name) {
+      if let id = FileName.identifier(in: name), leftover.contains(id) || id >= manifest.nextID {
+        try directory.unlink(name)
+      }
+    }
+    (manifest.pendingIDs, manifest.retiredIDs) = (ids, [])
+    manifest.nextID = max(manifest.nextID, (ids.max() ?? 0) + 1)
+    let file = ManifestFile(directory: directory)
+    try file.synchronize(try file.prepare(manifest))
+    try file.install()
+    earlier = manifest
+  }
+
+  /// A file of the earlier backup, to be made longer.
+  package func openFile(_ name: String) throws(StoreError) -> File? {
+    try directory.openFile(name, mode: .readWrite)
+  }
+
+  /// Puts the new manifest into the place of the earlier one.
+  private mutating func renew(_ earlier: Manifest, _ manifest: Manifest) throws(StoreError) {
+    let old = earlier.listedFiles.subtracting(manifest.listedFiles)
+    var manifest = manifest
+    manifest.retiredIDs = Set(old.compactMap { FileName.identifier(in: $0) }).sorted()
+    let file = ManifestFile(directory: directory)
+    // DURABILITY: the names of the new files are on disk before the manifest.
+    try directory.synchronize()
+    try file.synchronize(try file.prepare(manifest))
+    // From here on, the new manifest may be the one on disk, so no file that it lists may go.
+    names = []
+    try file.install()
+    for name in old { try? directory.unlink(name) }
+    file.reserve(manifest)
+    lockFile.unlock()
+  }
+
+  // MARK: Files
+
   /// Creates a file that `discard` would remove.
   package mutating func createFile(_ name: String) throws(StoreError) -> File {
     names.append(name)
@@ -92,6 +184,7 @@ package struct StoreCopy: ~Copyable {
   /// Makes the directory a store, durably. All files that the manifest lists are already durable,
   /// except for their names.
   package mutating func finish(_ manifest: Manifest) throws(StoreError) {
+    if let earlier { return try renew(earlier, manifest) }
     // Without a manifest, the directory is not a store, even without the note. Once it is a store,
     // no failure may remove it, and no crash may leave a note that calls it unfinished.
     try directory.unlink(FileName.unfinishedCopy)
@@ -108,7 +201,8 @@ package struct StoreCopy: ~Copyable {
     lockFile.unlock()
   }
 
-  /// Removes everything that was written. Leaves the directory empty, if possible.
+  /// Removes everything that was written. Leaves the directory empty, if possible, or the earlier
+  /// backup.
   package func discard() {
     // The manifest is removed first, then the files, then the note, and last the lock file, while
     // its lock is held. A process that already has the lock file open then finds that the file no

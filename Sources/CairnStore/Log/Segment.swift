@@ -324,14 +324,17 @@ package enum SegmentBytes: Sendable {
     return file.fileSystem.nextData(file.descriptor, from: offset)
   }
 
-  /// Copies the first `byteCount` bytes to the start of a file.
-  package func copy(byteCount: Int, into target: File) throws(StoreError) {
+  /// Copies bytes to the same place in a file.
+  package func copy(
+    from start: Int = 0, byteCount: Int, into target: File
+  ) throws(StoreError) {
     switch self {
-    case .file(let file): try target.copy(from: file, byteCount: byteCount)
+    case .file(let file): try target.copy(from: file, at: start, byteCount: byteCount)
     case .mapping(let segment):
       guard let mapping = segment.mapping else { return }
-      for offset in stride(from: 0, to: byteCount, by: 1 << 20) {
-        let piece = mapping.bytes(at: offset, count: min(1 << 20, byteCount - offset))
+      let end = start + byteCount
+      for offset in stride(from: start, to: end, by: 1 << 20) {
+        let piece = mapping.bytes(at: offset, count: min(1 << 20, end - offset))
         try target.write(piece, at: offset)
       }
     }

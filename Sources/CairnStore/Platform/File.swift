@@ -105,22 +105,25 @@ package final class File: Sendable {
     }
   }
 
-  /// Copies the first `byteCount` bytes of another file to the same place in this one. Shares
+  /// Copies bytes of another file to the same place in this one. Shares
   /// blocks or copies in the kernel if possible.
   ///
   /// - Throws: `corrupt` if the other file is shorter.
-  package func copy(from source: File, byteCount: Int) throws(StoreError) {
-    guard byteCount <= fileSystem.fileSizeLimit() else {
+  package func copy(
+    from source: File, at start: Int = 0, byteCount: Int
+  ) throws(StoreError) {
+    let end = start + byteCount
+    guard end <= fileSystem.fileSizeLimit() else {
       throw .noSpace(path: path, neededByteCount: byteCount, limit: .fileSize)
     }
-    var done = 0
+    var done = start
     // The source may be stored into through a mapping beyond these bytes, and a page with a shared
     // block could then raise SIGBUS. So only whole pages are shared.
-    let sharedByteCount = byteCount & ~4095
+    let sharedEnd = end & ~4095
     do {
-      while done < sharedByteCount {
+      while done < sharedEnd {
         let count = try fileSystem.copy(
-          source.descriptor, to: descriptor, at: done, byteCount: sharedByteCount - done)
+          source.descriptor, to: descriptor, at: done, byteCount: sharedEnd - done)
         if count == 0 { break }
         done += count
       }
@@ -129,13 +132,13 @@ package final class File: Sendable {
         SystemError.invalidArgument, SystemError.notSupported, SystemError.otherDevice,
       ]
       guard cannot.contains(error.errorNumber) || error.isRefusal else {
-        throw error.storeError(path: path, neededByteCount: byteCount - done)
+        throw error.storeError(path: path, neededByteCount: end - done)
       }
     }
-    if done == byteCount { return }
-    var buffer = [UInt8](repeating: 0, count: min(1 << 20, byteCount - done))
-    while done < byteCount {
-      let wanted = min(buffer.count, byteCount - done)
+    if done == end { return }
+    var buffer = [UInt8](repeating: 0, count: min(1 << 20, end - done))
+    while done < end {
+      let wanted = min(buffer.count, end - done)
       let count = try source.read(into: &buffer, bufferOffset: 0, byteCount: wanted, at: done)
       guard count == wanted else {
         throw .corrupt(Corruption(file: source.name, offset: done + count, cause: .fileTooShort))

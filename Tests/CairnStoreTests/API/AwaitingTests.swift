@@ -111,8 +111,8 @@ struct AwaitingTests {
     // Each has removed a key.
     for _ in tasks { _ = await iterator.next() }
     tasks += [
-      begin { try await store.extendLifetime(forKey: "key 5", to: .seconds(200_000)) },
-      begin { try await store.extendLifetime(forKey: "key 6", to: .seconds(200_000)) },
+      begin { try await store.setLifetime(.seconds(200_000), forKey: "key 5") },
+      begin { try await store.setLifetime(.seconds(200_000), forKey: "key 6") },
     ]
     // Before a trim removes these keys.
     let end = SystemClock().now().advanced(by: .seconds(1500))
@@ -294,7 +294,7 @@ struct AwaitingTests {
       try await store.compareAndSet("4", forKey: "b", expecting: nil) == .mismatch(current: 2))
     let updated = try await store.update(forKey: "a") { ($0 ?? []) + [0x21] }
     #expect(updated?.value == Array("3!".utf8))
-    #expect(try store.info(forKey: "a")?.cost == nil)
+    #expect(try store.info(forKey: "a")?.givenCost == nil)
     #expect(try await store.update(forKey: "a") { _ in nil } == nil)
     #expect(try store.value(forKey: "a") == nil)
     try await store.write { batch in
@@ -304,7 +304,7 @@ struct AwaitingTests {
     try await store.setValues(
       [(key: "e", value: "7"), (key: "f", value: "8")], options: .lifetime(.hours(24)))
     #expect(try store.count() == 5)
-    #expect(try await store.extendLifetime(forKey: "e", to: .seconds(200_000)))
+    #expect(try await store.setLifetime(.seconds(200_000), forKey: "e"))
     #expect(try await store.removeValue(forKey: "c"))
     #expect(try await !store.removeValue(forKey: "c", durability: .durable))
     let last = try #require(try store.info(forKey: "d")).version

@@ -24,7 +24,7 @@ struct DiagnosticLogTests {
       #expect(told.all.last?.text == "of error")
       #expect(told.all.last?.category == "clock" && told.all.last?.path == "/a")
     }
-    DiagnosticLog.none(.error, .damage, path: "/a", { fatalError("it was made") }())
+    DiagnosticLog.silent(.error, .damage, path: "/a", { fatalError("it was made") }())
   }
 
   @Test("A message is one line and contains its path once")
@@ -50,7 +50,7 @@ struct DiagnosticLogTests {
       log(.info, .recovery, path: "/a", "two")
       log(.warning, .recovery, path: "/a", "three")
       log(.error, .writing, path: "/a", "four")
-      DiagnosticLog.none(.error, .writing, path: "/a", "five")
+      DiagnosticLog.silent(.error, .writing, path: "/a", "five")
     }
     let lines = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
       .split(separator: "\n").filter { $0.hasPrefix("cairn") || $0.contains("/a") }

@@ -51,7 +51,7 @@ final class EntryTests: OpenStoreSuite {
     let entry = try #require(try store.entry(forKey: "key"))
     #expect(entry.info.expires == nil)
     #expect(entry.info.idleLimit == nil)
-    #expect(entry.info.cost == nil)
+    #expect(entry.info.givenCost == nil)
     #expect(entry.metadata == [])
   }
 

@@ -31,7 +31,7 @@ final class FollowingStepTests {
       },
       Step("a batch") { try writeBatch(6, to: $0) },
       Step("a batch beside the log") { try writeBatch(40, to: $0) },
-      Step("a longer lifetime") { try $0.extendLifetime(forKey: "mortal", to: .seconds(9000)) },
+      Step("a longer lifetime") { try $0.setLifetime(.seconds(9000), forKey: "mortal") },
       Step("a compaction") { try $0.compact() },
       Step("a checkpoint") { try $0.checkpoint() },
       Step("a removal of all") { try $0.removeAll() },

@@ -128,7 +128,7 @@ final class FollowingTests {
       case 16:
         let key = key()
         try writer.setValue("lives", forKey: key, lifetime: .seconds(3600))
-        try writer.extendLifetime(forKey: key, to: .seconds(7200))
+        try writer.setLifetime(.seconds(7200), forKey: key)
         model[key] = Array("lives".utf8)
       case 17: try writer.compact()
       case 18: try writer.checkpoint()

@@ -20,14 +20,14 @@ struct TransactionTests {
   @Test("A transaction reads what it has written, and nothing is written before it ends")
   func ownWrites() throws {
     try store.setValue("old", forKey: "a")
-    let result = try store.transact { transaction in
-      #expect(try transaction.value(forKey: "a") == Array("old".utf8))
-      #expect(try transaction.value(forKey: "b") == nil)
-      try transaction.setValue("new", forKey: "a")
-      try transaction.setValue("new", forKey: "b", options: .cost(7))
-      #expect(try transaction.value(forKey: "b") == Array("new".utf8))
-      try transaction.removeValue(forKey: "a")
-      #expect(try transaction.value(forKey: "a") == nil)
+    let result = try store.write { batch in
+      #expect(try batch.value(forKey: "a") == Array("old".utf8))
+      #expect(try batch.value(forKey: "b") == nil)
+      try batch.setValue("new", forKey: "a")
+      try batch.setValue("new", forKey: "b", options: .cost(7))
+      #expect(try batch.value(forKey: "b") == Array("new".utf8))
+      try batch.removeValue(forKey: "a")
+      #expect(try batch.value(forKey: "a") == nil)
       #expect(try store.value(forKey: "a") == Array("old".utf8))
       return 5
     }
@@ -36,7 +36,7 @@ struct TransactionTests {
     #expect(try store.info(forKey: "b")?.cost == 7)
   }
 
-  /// Writes by others between the reads and the end of a transaction.
+  /// Writes by others between the reads and the end of a batch.
   enum Change: CaseIterable { case write, remove, add, expire, removeAll, batch, largeBatch }
 
   @Test(
@@ -46,10 +46,10 @@ struct TransactionTests {
     try store.setValue(
       "1", forKey: "read", lifetime: change == .expire ? .seconds(5) : .unlimited)
     var runCount = 0
-    let found = try store.transact { transaction in
+    let found = try store.write { batch in
       runCount += 1
-      let found = try transaction.value(forKey: "read")
-      let absent = try transaction.value(forKey: "absent")
+      let found = try batch.value(forKey: "read")
+      let absent = try batch.value(forKey: "absent")
       if runCount == 1 {
         switch change {
         case .write: try store.setValue("2", forKey: "read")
@@ -62,7 +62,7 @@ struct TransactionTests {
         }
       }
       for number in 0..<writtenCount {
-        try transaction.setValue("\(runCount)", forKey: "written\(number)")
+        try batch.setValue("\(runCount)", forKey: "written\(number)")
       }
       return (found ?? []) + (absent ?? [])
     }
@@ -96,9 +96,9 @@ struct TransactionTests {
     }
     defer { scene.fileSystem.setHook(nil) }
     var found: [[UInt8]?] = []
-    try store.transact { transaction in
-      found.append(try transaction.value(forKey: "read"))
-      for number in 0..<20 { try transaction.setValue("\(found.count)", forKey: "\(number)") }
+    try store.write { batch in
+      found.append(try batch.value(forKey: "read"))
+      for number in 0..<20 { try batch.setValue("\(found.count)", forKey: "\(number)") }
     }
     #expect(found == [[UInt8(ascii: "1")], [UInt8(ascii: "2")]])
     #expect(try store.value(forKey: "19") == [UInt8(ascii: "2")])
@@ -110,16 +110,16 @@ struct TransactionTests {
   func readsOnly() throws {
     try store.setValue("1", forKey: "a")
     var runCount = 0
-    let both = try store.transact { transaction in
+    let both = try store.write { batch in
       runCount += 1
-      let first = try transaction.value(forKey: "a")
+      let first = try batch.value(forKey: "a")
       if runCount == 1 { try store.setValue("2", forKey: "a") }
-      return [first, try transaction.value(forKey: "a")]
+      return [first, try batch.value(forKey: "a")]
     }
     #expect(runCount == 2)
     #expect(both == [[UInt8(ascii: "2")], [UInt8(ascii: "2")]])
     let version = try store.info(forKey: "a")?.version
-    try store.transact { transaction in _ = try transaction.value(forKey: "a") }
+    try store.write { batch in _ = try batch.value(forKey: "a") }
     #expect(try store.info(forKey: "a")?.version == version)
   }
 
@@ -129,17 +129,17 @@ struct TransactionTests {
   func errors() throws {
     try store.setValue("1", forKey: "a")
     #expect(throws: Wrong.self) {
-      try store.transact { transaction in
-        _ = try transaction.value(forKey: "a")
-        try transaction.setValue("2", forKey: "a")
+      try store.write { batch in
+        _ = try batch.value(forKey: "a")
+        try batch.setValue("2", forKey: "a")
         throw Wrong()
       }
     }
     #expect(try store.value(forKey: "a") == Array("1".utf8))
     var runCount = 0
-    try store.transact { transaction in
+    try store.write { batch in
       runCount += 1
-      let value = try transaction.value(forKey: "a")
+      let value = try batch.value(forKey: "a")
       if runCount == 1 { try store.setValue("2", forKey: "a") }
       if value == Array("1".utf8) { throw Wrong() }
     }
@@ -148,7 +148,7 @@ struct TransactionTests {
       throws: StoreError.invalidKey(
         reason: "it has 0 bytes; it must have 1 to 65535")
     ) {
-      try store.transact { transaction in _ = try transaction.value(forKey: "") }
+      try store.write { batch in _ = try batch.value(forKey: "") }
     }
   }
 
@@ -157,22 +157,22 @@ struct TransactionTests {
     let expected = StoreError.conflict(path: store.path, key: Array("a".utf8))
     var runCount = 0
     #expect(throws: expected) {
-      try store.transact { transaction in
+      try store.write { batch in
         runCount += 1
-        _ = try transaction.value(forKey: "a")
+        _ = try batch.value(forKey: "a")
         try store.setValue("\(runCount)", forKey: "a")
-        try transaction.setValue("mine", forKey: "b")
+        try batch.setValue("mine", forKey: "b")
       }
     }
     #expect(runCount == 100)
     runCount = 0
     await #expect(throws: expected) {
-      try await store.transact { transaction in
+      try await store.write { batch in
         runCount += 1
-        _ = try transaction.value(forKey: "a")
+        _ = try batch.value(forKey: "a")
         try store.increment(forKey: "other")
         try store.setValue("\(runCount)", forKey: "a")
-        try transaction.setValue("mine", forKey: "b")
+        try batch.setValue("mine", forKey: "b")
       }
     }
     #expect(runCount == 100)
@@ -180,7 +180,7 @@ struct TransactionTests {
     #expect("\(expected)".contains("the key a has another version"))
     try await store.close()
     await #expect(throws: StoreError.closed(path: store.path)) {
-      try await store.transact { transaction in _ = try transaction.value(forKey: "a") }
+      try await store.write { batch in _ = try batch.value(forKey: "a") }
     }
   }
 
@@ -189,9 +189,9 @@ struct TransactionTests {
     let task = Task { [store] in
       var runCount = 0
       do {
-        try await store.transact { transaction in
+        try await store.write { batch in
           runCount += 1
-          _ = try transaction.value(forKey: "a")
+          _ = try batch.value(forKey: "a")
           try store.setValue("\(runCount)", forKey: "a")
           unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
         }
@@ -206,13 +206,13 @@ struct TransactionTests {
   @Test("A key that changes twice between two reads is a conflict, even if it is again as before")
   func changedTwice() throws {
     var runCount = 0
-    try store.transact { transaction in
+    try store.write { batch in
       runCount += 1
-      _ = try transaction.value(forKey: "a")
+      _ = try batch.value(forKey: "a")
       if runCount > 1 { return }
       try store.setValue("1", forKey: "a")
       defer { _ = try? store.removeValue(forKey: "a") }
-      _ = try transaction.value(forKey: "a")
+      _ = try batch.value(forKey: "a")
     }
     #expect(runCount == 2)
   }
@@ -223,9 +223,9 @@ struct TransactionTests {
       throws: StoreError.invalidKey(
         reason: "it has 0 bytes; it must have 1 to 65535")
     ) {
-      try store.transact { transaction in
-        _ = try? transaction.value(forKey: "")
-        try transaction.setValue("1", forKey: "a")
+      try store.write { batch in
+        _ = try? batch.value(forKey: "")
+        try batch.setValue("1", forKey: "a")
       }
     }
     #expect(try store.value(forKey: "a") == nil)
@@ -236,9 +236,9 @@ struct TransactionTests {
     try await store.close()
     let reader = try await Store(readingAt: directory.store)
     await #expect(throws: StoreError.readOnly(path: reader.path)) {
-      try await reader.transact { transaction in _ = try transaction.value(forKey: "a") }
+      try await reader.write { batch in _ = try batch.value(forKey: "a") }
     }
-    await #expect(throws: Wrong.self) { try await reader.transact { _ in throw Wrong() } }
+    await #expect(throws: Wrong.self) { try await reader.write { _ in throw Wrong() } }
     try await reader.close()
   }
 
@@ -273,6 +273,86 @@ struct TransactionTests {
     }
   }
 
+  @Test("A batch counts, with what it has written itself, and keeps what an entry has")
+  func increments() async throws {
+    let options = EntryOptions(
+      cost: 7, lifetime: .seconds(50), idleLimit: .seconds(9), metadata: [1])
+    try await store.increment(forKey: "a", by: 5, options: options)
+    let numbers = try await store.write { batch in
+      [
+        try batch.increment(forKey: "a", by: 2), try batch.increment(forKey: "a"),
+        try batch.increment(forKey: "b", by: -3, options: .metadata("text")),
+        try batch.increment(forKey: "b"),
+      ]
+    }
+    #expect(numbers == [7, 8, -3, -2])
+    let entry = try #require(try store.entry(forKey: "a"))
+    #expect(try store.counter(forKey: "a") == 8 && store.counter(forKey: "b") == -2)
+    #expect(entry.info.givenCost == 7 && entry.info.idleLimit == .seconds(9))
+    #expect(entry.metadata == [1])
+    #expect(entry.info.expires == clock.now().advanced(by: .seconds(50)))
+    #expect(try store.entry(forKey: "b")?.metadata == Array("text".utf8))
+    // No addition is lost, and none is made twice.
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<20 {
+        group.addTask { [store] in
+          for _ in 0..<10 {
+            try await store.write { batch in
+              try batch.increment(forKey: "a")
+              try batch.increment(forKey: "b", by: -1)
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try store.counter(forKey: "a") == 208 && store.counter(forKey: "b") == -202)
+    await #expect(throws: StoreError.self) {
+      try await store.write { batch in
+        try batch.setValue("text", forKey: "c")
+        try batch.increment(forKey: "c")
+      }
+    }
+    #expect(try !store.contains("c"))
+  }
+
+  @Test("A batch reads large values that it has written")
+  func largeValues() throws {
+    let large = [UInt8](repeating: 7, count: 70_000)
+    try store.write { batch in
+      for number in 0..<5 { try batch.setValue("\(number)", forKey: "\(number)") }
+      try batch.setValue(large, forKey: "large", options: .metadata([9]))
+      try batch.setValue("after", forKey: "after")
+      #expect(try batch.value(forKey: "large") == large)
+      #expect(try batch.value(forKey: "after") == Array("after".utf8))
+      try large.withBytes { try batch.setValue($0, forKey: "again") }
+      #expect(try batch.value(forKey: "again") == large)
+      #expect(try batch.value(forKey: "3") == Array("3".utf8))
+    }
+    #expect(try store.entry(forKey: "large")?.metadata == [9])
+    #expect(try store.value(forKey: "again") == large)
+  }
+
+  @Test("withStore closes the store, also after an error")
+  func scoped() async throws {
+    let path = directory("scoped")
+    let count = try await Store.withStore(path: path) { store in
+      try await store.setValue("hello", forKey: "greeting")
+      return try store.count()
+    }
+    #expect(count == 1)
+    await #expect(throws: Wrong.self) {
+      try await Store.withStore(path: path) { store in
+        try await store.setValue("again", forKey: "greeting")
+        throw Wrong()
+      }
+    }
+    let (text, wasClean) = try await Store.withStore(path: path) { store in
+      (try store.text("greeting"), try store.statistics().recovery.wasClean)
+    }
+    #expect(text == "again" && wasClean)
+  }
+
   // MARK: Transfers
 
   private static func balance(_ value: [UInt8]?) -> Int {
@@ -284,25 +364,25 @@ struct TransactionTests {
   }
 
   private static func sum(in store: Store) throws -> Int {
-    try store.transact { transaction in
+    try store.write { batch in
       try (0..<accountCount).reduce(0) { sum, number in
-        sum + balance(try transaction.value(forKey: "account\(number)"))
+        sum + balance(try batch.value(forKey: "account\(number)"))
       }
     }
   }
 
   /// Moves an amount, unless the account has less.
   private static func transfer(
-    _ random: inout some RandomNumberGenerator, _ transaction: inout Transaction
+    _ random: inout some RandomNumberGenerator, _ batch: inout Batch
   ) throws {
     let from = "account\(Int.random(in: 0..<accountCount, using: &random))"
     let to = "account\(Int.random(in: 0..<accountCount, using: &random))"
     let amount = Int.random(in: 1...50, using: &random)
-    let rest = balance(try transaction.value(forKey: from)) - amount
+    let rest = balance(try batch.value(forKey: from)) - amount
     if rest < 0 { return }
-    try transaction.setValue("\(rest)", forKey: from)
-    let sum = balance(try transaction.value(forKey: to)) + amount
-    try transaction.setValue("\(sum)", forKey: to)
+    try batch.setValue("\(rest)", forKey: from)
+    let sum = balance(try batch.value(forKey: to)) + amount
+    try batch.setValue("\(sum)", forKey: to)
   }
 
   @Test("Fifty tasks and four threads that transfer keep the sum, also in backups made meanwhile")
@@ -312,13 +392,13 @@ struct TransactionTests {
       Background { [store] in
         for number in 0..<100 {
           var random = FuzzRandom(seed: UInt64(thread * 1000 + number))
-          try store.transact { try Self.transfer(&random, &$0) }
+          try store.write { try Self.transfer(&random, &$0) }
           // Large batches are published piece by piece.
           if number % 10 == 0 {
-            try store.transact { transaction in
+            try store.write { batch in
               for number in 0..<Self.accountCount {
-                let value = try transaction.value(forKey: "account\(number)")
-                try transaction.setValue(value ?? [], forKey: "account\(number)")
+                let value = try batch.value(forKey: "account\(number)")
+                try batch.setValue(value ?? [], forKey: "account\(number)")
               }
             }
           }
@@ -330,7 +410,7 @@ struct TransactionTests {
         group.addTask { [store] in
           for number in 0..<10 {
             var random = FuzzRandom(seed: UInt64(100_000 + task * 1000 + number))
-            try await store.transact { try Self.transfer(&random, &$0) }
+            try await store.write { try Self.transfer(&random, &$0) }
           }
         }
       }

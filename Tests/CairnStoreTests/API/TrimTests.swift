@@ -161,7 +161,7 @@ struct TrimTests {
   func extended() throws {
     for number in 10..<50 {
       try store.setValue([1], forKey: "\(number)", lifetime: .seconds(100))
-      try store.extendLifetime(forKey: "\(number)", to: .seconds(200))
+      try store.setLifetime(.seconds(200), forKey: "\(number)")
     }
     let before = try store.statistics().liveByteCount
     let summary = try store.trim(.toBytes(before / 2))

@@ -72,7 +72,7 @@ final class UpdateTests: OpenStoreSuite {
       return [9]
     }
     let new = try #require(try store.entry(forKey: "key"))
-    #expect(new.info.expires == nil && new.info.idleLimit == nil && new.info.cost == nil)
+    #expect(new.info.expires == nil && new.info.idleLimit == nil && new.info.givenCost == nil)
     #expect(new.metadata == [])
   }
 
@@ -131,7 +131,7 @@ final class UpdateTests: OpenStoreSuite {
     var calls = 0
     try store.update(forKey: "key") { value in
       calls += 1
-      _ = try store.extendLifetime(forKey: "key", to: .seconds(100))
+      _ = try store.setLifetime(.seconds(100), forKey: "key")
       return value
     }
     #expect(calls == 2)
@@ -139,7 +139,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(try store.info(forKey: "key")?.expires == end)
     // A given lifetime still applies.
     try store.update(forKey: "key", options: .lifetime(.seconds(5))) { value in
-      _ = try store.extendLifetime(forKey: "key", to: .seconds(200))
+      _ = try store.setLifetime(.seconds(200), forKey: "key")
       return value
     }
     #expect(try store.info(forKey: "key")?.expires == ManualClock.start.advanced(by: .seconds(5)))

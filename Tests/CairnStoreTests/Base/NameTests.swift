@@ -9,7 +9,6 @@ struct NameTests {
     for cause in ["badValue", "lostRecords", "unfinishedBatch"] {
       #expect(Corruption.Cause(rawValue: cause) != nil)
     }
-    for limit in ["disk", "quota", "fileSize"] { #expect(SpaceLimit(rawValue: limit) != nil) }
     let corruption = Corruption(file: "seg", offset: 8, cause: .badValue)
     #expect(corruption.code == "badValue")
     #expect(corruption.description == "seg at offset 8: the value does not match its checksum")

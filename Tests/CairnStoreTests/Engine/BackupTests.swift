@@ -1,5 +1,6 @@
 import CairnRepair
 import CairnStore
+import Foundation
 import FuzzSupport
 import Synchronization
 import Testing
@@ -21,8 +22,8 @@ struct BackupTests {
     }
   }
 
-  func entries(_ store: Store) throws -> [[UInt8]: Entry] {
-    var entries: [[UInt8]: Entry] = [:]
+  func entries(_ store: Store) throws -> [[UInt8]: ByteEntry] {
+    var entries: [[UInt8]: ByteEntry] = [:]
     try store.forEachEntry { entry in
       entries[entry.key] = entry
       return .next
@@ -210,6 +211,9 @@ struct BackupTests {
     let store = try Store(directory.store)
     try fill(store, 3)
     try store.backup(to: copyPath)
+    let opened = try Store(copyPath)
+    try opened.setValue("here", forKey: "key0")
+    try opened.close()
     for path in [copyPath, directory.store, directory.store + "/inside"] {
       guard case .unusable = storeError({ try store.backup(to: path) }) else {
         Issue.record("\(path) is taken")
@@ -217,5 +221,113 @@ struct BackupTests {
       }
     }
     #expect(try Store(copyPath).count() == 3)
+  }
+  // MARK: Again
+
+  private func check(_ store: Store, _ copyPath: String) throws {
+    #expect(try Store.verify(path: copyPath).damage == [])
+    // Without opening it for writing.
+    let copy = try Store(readingAt: copyPath, configuration: .small(clock: clock))
+    #expect(try entries(copy).mapValues(\.value) == entries(store).mapValues(\.value))
+    #expect(try entries(copy).mapValues(\.version) == entries(store).mapValues(\.version))
+    try copy.close()
+  }
+
+  @Test("A backup onto an earlier one copies only what is new, and drops what is gone")
+  func again() throws {
+    var random = FuzzRandom(seed: 1)
+    let store = try Store(directory.store, .small(clock: clock))
+    try fill(store, 400)
+    let first = try store.backup(to: copyPath)
+    try check(store, copyPath)
+    let unchanged = try store.backup(to: copyPath)
+    #expect(unchanged.byteCount == 0 && unchanged.entryCount == 400)
+    try store.setValue("new", forKey: "key1")
+    let next = try store.backup(to: copyPath)
+    #expect(next.byteCount > 0 && next.byteCount < 200)
+    #expect(next.version == first.version + 1)
+    try check(store, copyPath)
+    for _ in 0..<10 {
+      for _ in 0..<(1 + random.below(300)) {
+        let key = "key\(random.below(500))"
+        if random.below(3) == 0 {
+          try store.removeValue(forKey: key)
+        } else {
+          try store.setValue([UInt8](repeating: 7, count: random.below(2000)), forKey: key)
+        }
+      }
+      if random.below(3) == 0 { try store.compact() }
+      if random.below(8) == 0 { try store.removeAll() }
+      try store.backup(to: copyPath)
+      try check(store, copyPath)
+      let names = try Image(of: copyPath).files.keys.filter { FileName.identifier(in: $0) != nil }
+      #expect(Set(names) == (try Image(of: copyPath).manifest.listedFiles))
+    }
+    let restored = try Store(copyPath, .small(clock: clock))
+    #expect(try restored.statistics().recovery.source == .checkpoint)
+    try restored.setValue("here", forKey: "key1")
+    try restored.close()
+  }
+
+  @Test("A backup that fails or is killed at any call leaves the earlier one whole")
+  func interrupted() throws {
+    let scene = try StoreScene()
+    let store = try scene.open()
+    for number in 0..<60 {
+      try store.setValue([UInt8](repeating: 7, count: 500), forKey: "\(number)")
+    }
+    let copyPath = scene.directory("copy")
+    try store.backup(to: copyPath)
+    let before = try store.contents()
+    for number in 0..<60 where number % 2 == 0 { try store.setValue("new", forKey: "\(number)") }
+    try store.compact()
+    for number in 0..<5 { try store.setValue("newer", forKey: "\(number)") }
+    let after = try store.contents()
+    var failureCount = 0
+    for failing in 0... {
+      let calls = Mutex(0)
+      scene.fileSystem.setHook { _ in
+        calls.withLock {
+          $0 += 1
+          return $0 > failing ? EIO : nil
+        }
+      }
+      let failure = storeError { try store.backup(to: copyPath) }
+      scene.fileSystem.setHook(nil)
+      #expect(try Store.verify(path: copyPath).damage == [])
+      let copy = try Store(readingAt: copyPath, configuration: .small(clock: scene.clock))
+      let found = try copy.contents()
+      try copy.close()
+      if failure == nil {
+        #expect(found == after)
+        break
+      }
+      failureCount += 1
+      #expect(found == before || found == after, "after \(failing) calls")
+    }
+    #expect(failureCount > 10)
+  }
+
+  @Test("A backup is not continued with other records than it has")
+  func lostWrites() throws {
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("first", forKey: "a")
+    let killed = try scene.killed()
+    for number in 0..<20 { try store.setValue("lost \(number)", forKey: "\(number)") }
+    let copyPath = scene.directory("copy")
+    try store.backup(to: copyPath)
+    try store.close()
+    // As after a power cut: the same store without its last writes, which goes on.
+    let again = try killed.open()
+    for number in 0..<200 { try again.setValue("other \(number)", forKey: "\(number)") }
+    guard case .unusable(_, let reason) = storeError({ try again.backup(to: copyPath) }) else {
+      Issue.record("it is taken for an earlier backup")
+      return
+    }
+    #expect(reason.contains("has lost"))
+    let copy = try Store(readingAt: copyPath)
+    #expect(try copy.text("19") == "lost 19")
+    try copy.close()
   }
 }

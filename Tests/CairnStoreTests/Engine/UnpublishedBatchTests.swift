@@ -28,13 +28,13 @@ struct UnpublishedBatchTests {
         {
           problems.add("stored")
         }
-        if try !store.extendLifetime(forKey: "key\(number + 3)", to: .seconds(1 << 30)) {
+        if try !store.setLifetime(.seconds(1 << 30), forKey: "key\(number + 3)") {
           problems.add("not extended")
         }
         // It comes after the batch, whose value it replaces. So it must have read the batch's value.
-        let found = try store.transact { transaction in
-          let found = try transaction.value(forKey: "key\(number + 4)")
-          try transaction.setValue("transaction", forKey: "key\(number + 5)")
+        let found = try store.write { batch in
+          let found = try batch.value(forKey: "key\(number + 4)")
+          try batch.setValue("transaction", forKey: "key\(number + 5)")
           return found
         }
         if found != Array("new".utf8) { problems.add("an old value was read") }

@@ -50,7 +50,7 @@ struct GoldenStoreTests {
       let key = String(decoding: entry.key, as: UTF8.self)
       #expect(entry.value == GoldenStore.value(key, byteCount: entry.value.count), "\(key)")
       found[key] = GoldenStore.Expected(
-        byteCount: entry.value.count, cost: entry.info.cost, metadata: entry.metadata,
+        byteCount: entry.value.count, cost: entry.info.givenCost, metadata: entry.metadata,
         hasEnd: entry.info.expires != nil, hasIdleLimit: entry.info.idleLimit != nil)
       return .next
     }

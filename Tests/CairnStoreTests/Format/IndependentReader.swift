@@ -78,7 +78,7 @@ enum IndependentReader {
           written: entry.info.written.millisecondsSinceEpoch,
           expiry: entry.info.expires?.millisecondsSinceEpoch,
           idleLimit: entry.info.idleLimit.map { UInt64($0.milliseconds) },
-          cost: entry.info.cost.map { UInt64($0) }))
+          cost: entry.info.givenCost.map { UInt64($0) }))
       return .next
     }
     return lines

@@ -306,7 +306,7 @@ struct IndependentReaderTests {
           try batch.setValue("", forKey: key)
         }
       case 6: try store.setValue(value, forKey: key, durability: .durable)
-      case 7: try store.extendLifetime(forKey: key, to: .seconds(Int64(100 + random.next() % 9)))
+      case 7: try store.setLifetime(.seconds(Int64(100 + random.next() % 9)), forKey: key)
       default: try store.setValue(value, forKey: key)
       }
       if index % 150 == 20 {

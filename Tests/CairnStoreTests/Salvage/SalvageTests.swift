@@ -355,11 +355,11 @@ struct SalvageTests {
 }
 
 extension Image {
-  fileprivate func openedEntries(_ clock: any WallClock) throws -> [String: Entry] {
+  fileprivate func openedEntries(_ clock: any WallClock) throws -> [String: ByteEntry] {
     let directory = try TemporaryDirectory()
     try write(to: directory.store)
     let store = try Store(directory.store, .small(clock: clock), readOnly: true)
-    var entries: [String: Entry] = [:]
+    var entries: [String: ByteEntry] = [:]
     try store.forEachEntry { entry in
       entries[String(decoding: entry.key, as: UTF8.self)] = entry
       return .next

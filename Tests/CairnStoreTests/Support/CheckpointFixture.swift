@@ -25,9 +25,9 @@ struct CheckpointFixture {
     for number in 0..<10 { try store.removeValue(forKey: "key\(number * 3)") }
     try store.setValue("again", forKey: "key50")
     for number in [7, 14, 28] {
-      try store.extendLifetime(forKey: "key\(number)", to: .seconds(1 << 31))
+      try store.setLifetime(.seconds(1 << 31), forKey: "key\(number)")
     }
-    try store.extendLifetime(forKey: "key28", to: .seconds(1 << 32))
+    try store.setLifetime(.seconds(1 << 32), forKey: "key28")
     try store.close()
     let queue = ManualBackgroundQueue()
     let again = try Store(directory.store, .small(), background: queue)

@@ -8,7 +8,7 @@ extension StoreConfiguration {
   /// The defaults without a log, for tests that provoke failures.
   static var quiet: StoreConfiguration {
     var configuration = StoreConfiguration()
-    configuration.log = .none
+    configuration.log = .silent
     return configuration
   }
 

@@ -6,7 +6,7 @@ import Testing
 /// The result of salvaging an image: the report, and the contents of the copy.
 struct Salvaged {
   var report: SalvageReport
-  var entries: [String: Entry] = [:]
+  var entries: [String: ByteEntry] = [:]
 
   var values: [String: [UInt8]] { entries.mapValues(\.value) }
   var versions: [String: UInt64] { entries.mapValues(\.info.version) }
@@ -45,7 +45,7 @@ struct Salvaged {
       try Store.verify(path: directory("copy")).errors == [], sourceLocation: sourceLocation)
     let store = try Store(
       directory("copy"), .small(clock: clock), background: ManualBackgroundQueue(), readOnly: true)
-    var entries: [String: Entry] = [:]
+    var entries: [String: ByteEntry] = [:]
     try store.forEachEntry { entry in
       entries[String(decoding: entry.key, as: UTF8.self)] = entry
       return .next
@@ -58,7 +58,7 @@ struct Salvaged {
 extension Image {
   /// Everything that an open of the image finds, with `nil` for damaged values, or `nil` if the
   /// open is refused.
-  func opened(boot: [UInt8]? = nil) throws -> [String: Entry?]? {
+  func opened(boot: [UInt8]? = nil) throws -> [String: ByteEntry?]? {
     let directory = try TemporaryDirectory()
     try write(to: directory.store)
     do {
@@ -70,7 +70,7 @@ extension Image {
         keys.append([UInt8](copying: key))
         return .next
       }
-      var entries: [String: Entry?] = [:]
+      var entries: [String: ByteEntry?] = [:]
       for key in keys {
         let name = String(decoding: key, as: UTF8.self)
         entries[name] = .some(try? store.entry(forKey: key))

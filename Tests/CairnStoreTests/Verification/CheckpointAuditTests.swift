@@ -36,7 +36,7 @@ struct CheckpointAuditTests {
       for number in 11..<20 { try store.setValue("later", forKey: "key\(number)") }
       for number in 20..<30 { try store.removeValue(forKey: "key\(number)") }
       for number in [35, 42] {
-        try store.extendLifetime(forKey: "key\(number)", to: .seconds(1 << 33))
+        try store.setLifetime(.seconds(1 << 33), forKey: "key\(number)")
       }
       if later == 2 { try store.compact() }
       try store.setValue("last", forKey: "key40")
@@ -147,7 +147,7 @@ struct CheckpointAuditTests {
   func unreadable() throws {
     let fixture = try CheckpointFixture { store in
       for number in 11..<20 { try store.setValue("later", forKey: "key\(number)") }
-      try store.extendLifetime(forKey: "key42", to: .seconds(1 << 33))
+      try store.setLifetime(.seconds(1 << 33), forKey: "key42")
     }
     let directory = try TemporaryDirectory()
     try fixture.image.write(to: directory.store)

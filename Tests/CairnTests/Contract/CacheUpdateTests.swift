@@ -17,9 +17,9 @@ struct CacheUpdateTests {
   struct Subject: Sendable {
     var update: @Sendable (String, Lifetime?, (Int?) throws -> Int?) throws -> Int?
     var set: @Sendable (Int, String, Int?, Lifetime) throws -> Void
-    var extend: @Sendable (String, Duration) throws -> Void
+    var setLifetime: @Sendable (String, Duration) throws -> Void
     var value: @Sendable (String) throws -> Int?
-    var info: @Sendable (String) throws -> CacheEntryInfo?
+    var info: @Sendable (String) throws -> EntryInfo?
     var remove: @Sendable (String) throws -> Void
     var audit: @Sendable () throws -> [String] = { [] }
   }
@@ -33,7 +33,7 @@ struct CacheUpdateTests {
           try cache.update(forKey: key, options: .lifetime(lifetime)) { try change($0) }?.value
         },
         set: { cache.setValue($0, forKey: $1, options: EntryOptions(cost: $2, lifetime: $3)) },
-        extend: { cache.extendLifetime(forKey: $0, to: $1) },
+        setLifetime: { cache.setLifetime(.after($1), forKey: $0) },
         value: { cache.value(forKey: $0) }, info: { cache.info(forKey: $0) },
         remove: { cache.removeValue(forKey: $0) },
         audit: { cache.audit() })
@@ -44,7 +44,7 @@ struct CacheUpdateTests {
           try cache.update(forKey: key, options: .lifetime(lifetime)) { try change($0) }?.value
         },
         set: { try cache.setValue($0, forKey: $1, options: EntryOptions(cost: $2, lifetime: $3)) },
-        extend: { try cache.extendLifetime(forKey: $0, to: $1) },
+        setLifetime: { try cache.setLifetime(.after($1), forKey: $0) },
         value: { try cache.value(forKey: $0) }, info: { try cache.info(forKey: $0) },
         remove: { try cache.removeValue(forKey: $0) })
     case .tiered:
@@ -54,7 +54,7 @@ struct CacheUpdateTests {
           try cache.update(forKey: key, options: .lifetime(lifetime)) { try change($0) }?.value
         },
         set: { try cache.setValue($0, forKey: $1, options: EntryOptions(cost: $2, lifetime: $3)) },
-        extend: { try cache.extendLifetime(forKey: $0, to: $1) },
+        setLifetime: { try cache.setLifetime(.after($1), forKey: $0) },
         value: { try cache.value(forKey: $0) }, info: { try cache.info(forKey: $0) },
         remove: { try cache.removeValue(forKey: $0) },
         audit: { try cache.audit() })
@@ -113,12 +113,12 @@ struct CacheUpdateTests {
   }
 
   @Test(
-    "A lifetime that is extended while the closure runs stays extended", arguments: Kind.allCases)
-  func extendedMeanwhile(kind: Kind) throws {
+    "A lifetime that is set while the closure runs stays", arguments: Kind.allCases)
+  func lifetimeMeanwhile(kind: Kind) throws {
     let cache = try subject(kind)
     try cache.set(1, "a", nil, .seconds(10))
     _ = try cache.update("a", nil) {
-      try cache.extend("a", .seconds(100))
+      try cache.setLifetime("a", .seconds(100))
       return $0
     }
     scene.clock.advance(by: .seconds(99))

@@ -101,15 +101,15 @@ extension CachingContract {
     #expect(try set(4, expecting: second) == .mismatch(current: nil))
   }
 
-  func checkExtensions() throws {
-    #expect(try !cache.extendLifetime(forKey: key(0), to: .seconds(10)))
+  func checkSetLifetimes() throws {
+    #expect(try !cache.setLifetime(.seconds(10), forKey: key(0)))
     try set(0, .lifetime(.seconds(10)))
-    #expect(try cache.extendLifetime(forKey: key(0), to: .seconds(100)))
-    #expect(try cache.extendLifetime(forKey: key(0), to: .seconds(1)))
-    advance(.seconds(99))
+    #expect(try cache.setLifetime(.seconds(100), forKey: key(0)))
+    #expect(try cache.setLifetime(.seconds(50), forKey: key(0)))
+    advance(.seconds(49))
     #expect(try cache.contains(key(0)))
     advance(.seconds(1))
-    #expect(try !cache.extendLifetime(forKey: key(0), to: .seconds(100)))
+    #expect(try !cache.setLifetime(.seconds(100), forKey: key(0)))
   }
 
   func checkPredicates() throws {

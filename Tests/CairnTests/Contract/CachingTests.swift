@@ -9,7 +9,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
   enum Promise: CaseIterable {
     case reading, replacing, emptyValues, removing, removingAll, many, batches, counting
     case trimsToCount, trimsToCost, largestFirst, trimsToZero, ages, lifetimes, idleLimits, keys
-    case peeks, entries, everything, takes, updates, compares, extensions
+    case peeks, entries, everything, takes, updates, compares, setLifetimes
     case predicates, events
   }
 
@@ -169,7 +169,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
     case .takes: try checkTakes()
     case .updates: try checkUpdates()
     case .compares: try checkCompares()
-    case .extensions: try checkExtensions()
+    case .setLifetimes: try checkSetLifetimes()
     case .predicates: try checkPredicates()
     case .events: try checkEvents()
     }

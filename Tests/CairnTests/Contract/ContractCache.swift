@@ -4,12 +4,12 @@ import CairnStore
 /// The calls that caches in memory and on disk share, for tests that are the same for both.
 protocol ContractCache<Key, Value>: Caching, Trimming {
   func peekValue(forKey key: Key) throws(Failure) -> Value?
-  func entry(forKey key: Key) throws(Failure) -> CacheEntry<Key, Value>?
-  func info(forKey key: Key) throws(Failure) -> CacheEntryInfo?
+  func entry(forKey key: Key) throws(Failure) -> Entry<Key, Value>?
+  func info(forKey key: Key) throws(Failure) -> EntryInfo?
   func keys() throws(Failure) -> [Key]
   func totalCost() throws(Failure) -> Int
   @discardableResult
-  func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int
+  func forEachEntry(_ body: (Entry<Key, Value>) throws -> Visit) throws -> Int
   @discardableResult
   func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions
@@ -23,13 +23,13 @@ protocol ContractCache<Key, Value>: Caching, Trimming {
   ) throws(Failure) -> CompareAndSetResult
   func compareAndRemove(forKey key: Key, expecting version: UInt64) throws(Failure) -> Bool
   @discardableResult
-  func extendLifetime(forKey key: Key, to lifetime: Duration) throws(Failure) -> Bool
+  func setLifetime(_ lifetime: Lifetime, forKey key: Key) throws(Failure) -> Bool
   @discardableResult
   func removeValue(forKey key: Key) throws(Failure) -> Bool
   func takeValue(forKey key: Key) throws(Failure) -> Value?
   @discardableResult
   func remove(
-    where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
+    where shouldRemove: (_ key: Key, _ info: EntryInfo) throws -> Bool
   ) throws -> RemovalSummary
   func removeAll() throws(Failure)
   func values(forKeys keys: some Collection<Key>) throws(Failure) -> [Value?]
@@ -123,14 +123,16 @@ extension DiskCache: ContractCache {
   }
 
   @discardableResult
-  func extendLifetime(forKey key: Key, to lifetime: Duration) throws(StoreError) -> Bool {
-    try extendLifetime(forKey: key, to: lifetime, durability: nil)
+  func setLifetime(_ lifetime: Lifetime, forKey key: Key) throws(StoreError) -> Bool {
+    try setLifetime(lifetime, forKey: key, durability: nil)
   }
 
   @discardableResult
   func removeValue(forKey key: Key) throws(StoreError) -> Bool {
     try removeValue(forKey: key, durability: nil)
   }
+
+  func removeAll() throws(StoreError) { try removeAll { _ in } }
 
   func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(StoreError) {
     try setValues(pairs, durability: nil)

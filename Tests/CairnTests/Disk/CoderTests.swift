@@ -70,14 +70,14 @@ struct CoderTests {
   func standard() throws {
     func stored<Key: Codable & Hashable & Sendable, Value: Codable & Sendable>(
       _ key: Key, _ value: Value
-    ) throws -> Entry? {
+    ) throws -> ByteEntry? {
       do {
         let cache: DiskCache<Key, Value> = try scene.cache()
         try cache.setValue(value, forKey: key)
         try cache.close()
       }
       let store = try scene.store()
-      var found: Entry?
+      var found: ByteEntry?
       try store.forEachEntry {
         found = $0
         return .stop

@@ -14,7 +14,7 @@ struct DiskByteLimitTests {
     var configuration = DiskCacheConfiguration()
     configuration.diskByteLimit = limit
     configuration.store.spaceBound = spaceBound
-    configuration.store.log = .none
+    configuration.store.log = .silent
     return try .open(.path(path), configuration: configuration)
   }
 
@@ -105,7 +105,7 @@ struct DiskByteLimitTests {
     var configuration = StoreConfiguration()
     configuration.diskByteLimit = limit
     configuration.durability = .process
-    configuration.log = .none
+    configuration.log = .silent
     let store = try Store(path: path, configuration: configuration)
     for number in 0..<6000 {
       try store.setValue([UInt8](repeating: 1, count: 3000), forKey: "\(number)")
@@ -211,7 +211,7 @@ struct DiskByteLimitTests {
     var configuration = StoreConfiguration()
     configuration.diskByteLimit = 4 << 20
     configuration.durability = .process
-    configuration.log = .none
+    configuration.log = .silent
     let store = try Store(path: path, configuration: configuration)
     for number in 0..<100 { try store.setValue([1], forKey: "kept \(number)") }
     let snapshot = try store.snapshot()

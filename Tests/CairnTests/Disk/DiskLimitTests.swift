@@ -174,7 +174,7 @@ struct DiskLimitTests {
         [UInt8](repeating: 0, count: number), forKey: number, options: .cost(number * 10))
     }
     let summary = try cache.remove { key, info in
-      key == 0 || info.valueByteCount ?? 0 > 7 || info.cost == 30
+      key == 0 || info.valueByteCount > 7 || info.cost == 30
     }
     #expect(summary.count == 4)
     #expect(try cache.keys().sorted() == [1, 2, 4, 5, 6, 7])
@@ -211,7 +211,7 @@ struct DiskLimitTests {
     #expect(try cache.keys().sorted() == ["default", "idle"])
     #expect(try cache.takeValue(forKey: "short") == nil)
     #expect(try !cache.removeValue(forKey: "short"))
-    #expect(try !cache.extendLifetime(forKey: "short", to: .seconds(1000)))
+    #expect(try !cache.setLifetime(.seconds(1000), forKey: "short"))
     // A peek is not an access.
     scene.clock.advance(by: .milliseconds(9_500))
     #expect(try cache.contains("idle"))
@@ -219,8 +219,8 @@ struct DiskLimitTests {
     scene.clock.advance(by: .seconds(1))
     #expect(try cache.value(forKey: "idle") == nil)
     #expect(try cache.value(forKey: "default") == 1)
-    #expect(try cache.extendLifetime(forKey: "default", to: .seconds(200)))
-    #expect(try !cache.extendLifetime(forKey: "idle", to: .seconds(200)))
+    #expect(try cache.setLifetime(.seconds(200), forKey: "default"))
+    #expect(try !cache.setLifetime(.seconds(200), forKey: "idle"))
     scene.clock.advance(by: .seconds(100))
     #expect(try cache.value(forKey: "default") == 1)
     #expect(try cache.statistics().count > 1)

@@ -118,10 +118,10 @@ struct DiskModelTests {
         }
       case 20:
         let end = now + 500 + 1000 * Int64(random.below(30))
-        let isThere = try cache.extendLifetime(forKey: key, to: .milliseconds(end - now))
+        let isThere = try cache.setLifetime(.milliseconds(end - now), forKey: key)
         let index = model.index(of: key, at: now)
         #expect(isThere == (index != nil), TestSeed.comment)
-        if let index, let expires = model.entries[index].expires, expires < end {
+        if let index, model.entries[index].expires != end {
           var entry = model.entries.remove(at: index)
           (entry.expires, entry.written, entry.accessed) = (end, now, now)
           model.entries.append(entry)

@@ -125,7 +125,7 @@ struct DiskPerformingTests {
       memory: .init())
     configuration.store.concurrentCallLimit = 1
     configuration.store.durability = .durable
-    configuration.store.log = .none
+    configuration.store.log = .silent
     let cache = try DiskCache<String, String>(
       path: scene.path, configuration: configuration, keyCoder: .standard,
       valueCoder: .standard,
@@ -158,8 +158,8 @@ struct DiskPerformingTests {
       begin { _ = try await cache.takeValue(forKey: "5") },
       begin { try await cache.update(forKey: "6") { _ in nil } },
       begin { try await cache.remove { key, _ in key == "7" } },
-      begin { try await cache.extendLifetime(forKey: "8", to: .seconds(7200)) },
-      begin { try await cache.extendLifetime(forKey: "9", to: .seconds(7200)) },
+      begin { try await cache.setLifetime(.seconds(7200), forKey: "8") },
+      begin { try await cache.setLifetime(.seconds(7200), forKey: "9") },
       begin { _ = try await cache.value(forKey: "a") { "loaded" } },
       begin { _ = try await cache.value(forKey: "b") { "loaded" } },
     ]

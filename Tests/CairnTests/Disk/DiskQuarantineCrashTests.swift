@@ -24,7 +24,7 @@ struct DiskQuarantineCrashTests {
 
     func open() throws(StoreError) -> DiskCache<Int, String> {
       var configuration = DiskCacheConfiguration()
-      configuration.store.log = .none
+      configuration.store.log = .silent
       configuration.store = .simulated(ManualClock())
       configuration.corruptStorePolicy = .quarantine
       return try DiskCache(

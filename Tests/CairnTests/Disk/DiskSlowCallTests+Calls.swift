@@ -61,11 +61,11 @@ extension DiskSlowCallTests {
     Call("update, async, to nothing", .read, .removal) {
       _ = try await $0.update(forKey: "a") { _ in nil }
     },
-    Call("extendLifetime", .write) {
-      _ = try $0.synchronous { try $0.extendLifetime(forKey: "a", to: .seconds(90)) }
+    Call("setLifetime", .write) {
+      _ = try $0.synchronous { try $0.setLifetime(.seconds(90), forKey: "a") }
     },
-    Call("extendLifetime, async", .write) {
-      _ = try await $0.extendLifetime(forKey: "a", to: .seconds(90))
+    Call("setLifetime, async", .write) {
+      _ = try await $0.setLifetime(.seconds(90), forKey: "a")
     },
     Call("removeValue", .removal) {
       _ = try $0.synchronous { try $0.removeValue(forKey: "a") }

@@ -28,7 +28,7 @@ struct FullDiskCacheTests {
     var configuration = DiskCacheConfiguration()
     configuration.store.segmentByteLimit = segmentByteLimit
     configuration.store.removalObserver = observer
-    configuration.store.log = .none
+    configuration.store.log = .silent
     configuration.store.clock = clock
     return try .open(.path(disk.path + "/cache"), configuration: configuration)
   }

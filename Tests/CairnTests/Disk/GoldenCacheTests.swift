@@ -69,7 +69,7 @@ struct GoldenCacheTests {
     try check(
       KeyCoder<Int>.integer, .bytes, [0: bytes, -1: bytes, .max: bytes, .min: bytes])
     try check(KeyCoder<UInt16>.integer, .data, [0x1234: Data(bytes)])
-    try check(.uuid, .propertyList(), [GoldenCache.id: page])
+    try check(KeyCoder<UUID>.standard, .propertyList(), [GoldenCache.id: page])
     try check(KeyCoder<Page>.json(), ValueCoder<Int>.json(), [page: -7])
     try check(.bytes, .bytes, [bytes: []])
   }

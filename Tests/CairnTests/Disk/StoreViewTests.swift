@@ -31,8 +31,8 @@ struct StoreViewTests {
     #expect(try users.value(forKey: "2") == nil)
     #expect(try store.contains("user/1") && store.contains("count/1"))
     var seen: [String: Int] = [:]
-    try counts.forEach { key, value in
-      seen[String(decoding: key, as: UTF8.self)] = value
+    try counts.forEachEntry { entry in
+      seen[String(decoding: entry.key, as: UTF8.self)] = entry.value
       return .next
     }
     #expect(seen == ["1": 7])
@@ -47,19 +47,19 @@ struct StoreViewTests {
     let counts = store.view(of: Int.self, prefix: "count/")
     try counts.setValue(1, forKey: "old")
     var runCount = 0
-    try store.transact { transaction in
+    try store.write { batch in
       runCount += 1
-      let count = try counts.value(forKey: "all", in: &transaction) ?? 0
+      let count = try counts.value(forKey: "all", in: &batch) ?? 0
       if runCount == 1 { try counts.setValue(5, forKey: "all") }
-      try counts.setValue(count + 1, forKey: "all", in: &transaction)
-      #expect(try counts.value(forKey: "all", in: &transaction) == count + 1)
-      try users.setValue(User(name: "Ann", age: 30), forKey: "1", in: &transaction)
-      #expect(try users.value(forKey: "1", in: &transaction)?.name == "Ann")
-      try counts.removeValue(forKey: "old", in: &transaction)
-      #expect(try counts.value(forKey: "old", in: &transaction) == nil)
-      // A value of another type, in the store and in the transaction.
+      try counts.setValue(count + 1, forKey: "all", in: &batch)
+      #expect(try counts.value(forKey: "all", in: &batch) == count + 1)
+      try users.setValue(User(name: "Ann", age: 30), forKey: "1", in: &batch)
+      #expect(try users.value(forKey: "1", in: &batch)?.name == "Ann")
+      try counts.removeValue(forKey: "old", in: &batch)
+      #expect(try counts.value(forKey: "old", in: &batch) == nil)
+      // A value of another type, in the store and in the batch.
       let texts = store.view(of: [String].self, prefix: "user/")
-      #expect(throws: StoreError.self) { try texts.value(forKey: "1", in: &transaction) }
+      #expect(throws: StoreError.self) { try texts.value(forKey: "1", in: &batch) }
     }
     #expect(runCount == 2)
     #expect(try counts.value(forKey: "all") == 6)
@@ -128,12 +128,43 @@ struct StoreViewTests {
     #expect(Set(try view.keys()) == [[0x61], [0x62]])
     #expect(try view.contains("a") && !view.contains("c"))
     let before = try #require(try view.info(forKey: "a")?.expires)
-    #expect(try view.extendLifetime(forKey: "a", to: .seconds(5000)))
+    #expect(try view.setLifetime(.seconds(5000), forKey: "a"))
     #expect(try #require(try view.info(forKey: "a")?.expires) > before)
-    #expect(try !view.extendLifetime(forKey: "c", to: .seconds(5000)))
+    #expect(try !view.setLifetime(.seconds(5000), forKey: "c"))
     #expect(try view.takeValue(forKey: "a") == 1)
     #expect(try view.takeValue(forKey: "a") == nil)
     #expect(try view.keys() == [[0x62]] && store.contains("a"))
+  }
+
+  @Test(
+    "An entry has the key without the prefix, the value and its metadata, which an update keeps")
+  func entries() throws {
+    let view = try open().view(of: Int.self, prefix: "n/")
+    try view.setValue(1, forKey: "a", options: EntryOptions(cost: 3, metadata: Array("tag".utf8)))
+    try view.update(forKey: "a") { ($0 ?? 0) + 1 }
+    let entry = try #require(try view.entry(forKey: "a"))
+    #expect(entry.key == [0x61] && entry.value == 2 && entry.info.cost == 3)
+    #expect(entry.metadata == Array("tag".utf8) && entry.tags == [])
+    try view.update(forKey: "a", options: .metadata("new")) { $0 }
+    #expect(try view.entry(forKey: "a")?.metadata == Array("new".utf8))
+    #expect(try view.entry(forKey: "b") == nil)
+  }
+
+  @Test("An update by a view of a cache's store keeps the tags")
+  func tags() throws {
+    let scene = DiskScene()
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a", options: EntryOptions(metadata: [7], tags: ["x", "y"]))
+    let path = cache.path
+    try cache.close()
+    let store = try Store(path: path)
+    let view = store.view(of: Int.self)
+    try view.update(forKey: "a") { ($0 ?? 0) + 1 }
+    #expect(try view.entry(forKey: "a")?.tags == ["x", "y"])
+    try store.close()
+    let again: DiskCache<String, Int> = try scene.cache()
+    let entry = try #require(try again.entry(forKey: "a"))
+    #expect(entry.value == 2 && entry.tags == ["x", "y"] && entry.metadata == [7])
   }
 
   @Test("The async forms of these calls do the same")
@@ -141,7 +172,7 @@ struct StoreViewTests {
     let view = try open().view(of: Int.self, prefix: "n/")
     try await view.setValue(1, forKey: "a", lifetime: .seconds(1000))
     let before = try #require(try view.info(forKey: "a")?.expires)
-    #expect(try await view.extendLifetime(forKey: "a", to: .seconds(5000)))
+    #expect(try await view.setLifetime(.seconds(5000), forKey: "a"))
     #expect(try #require(try view.info(forKey: "a")?.expires) > before)
     #expect(try await view.takeValue(forKey: "a") == 1)
     #expect(try await view.takeValue(forKey: "a") == nil)

@@ -159,7 +159,7 @@ struct TagTests {
     #expect(try cache.removeValues(forKeys: ["b"]) == 0)
     _ = try hide("b")
     #expect(try cache.takeValue(forKey: "b") == nil)
-    #expect(try !cache.extendLifetime(forKey: "b", to: .seconds(60)))
+    #expect(try !cache.setLifetime(.seconds(60), forKey: "b"))
     try cache.setValue("2", forKey: "b")
     _ = try hide("c")
     try cache.update(forKey: "c") { old in
@@ -326,7 +326,7 @@ struct TagTests {
       try cache.takeValue(forKey: key)
     }
     #expect(throws: StoreError.invalidKey(reason: "its prefix is reserved for the cache")) {
-      try cache.extendLifetime(forKey: key, to: .seconds(1))
+      try cache.setLifetime(.seconds(1), forKey: key)
     }
     #expect(throws: StoreError.invalidKey(reason: "its prefix is reserved for the cache")) {
       try cache.write { try $0.removeValue(forKey: key) }

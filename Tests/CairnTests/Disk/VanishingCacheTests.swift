@@ -168,7 +168,7 @@ struct VanishingCacheTests {
   func named() throws {
     let variables = ["XDG_CACHE_HOME": scene.disk("home")]
     var configuration = DiskCacheConfiguration()
-    configuration.store.log = .none
+    configuration.store.log = .silent
     configuration.namespace = "app"
     func open() throws -> DiskCache<String, Int> {
       try DiskCache<String, Int>.open(

@@ -28,7 +28,7 @@ struct FollowingCacheCallTests {
       { try $0.write { try $0.setValue("2", forKey: "a") } },
       { try $0.setValues([(key: "a", value: "2")]) },
       { _ = try $0.removeValues(forKeys: ["a"]) },
-      { _ = try $0.extendLifetime(forKey: "a", to: .seconds(60)) },
+      { _ = try $0.setLifetime(.seconds(60), forKey: "a") },
       { try $0.removeAll() },
       { _ = try $0.remove { _, _ in true } },
       { _ = try $0.trim(.toCount(0, order: .leastRecentlyUsed)) },

@@ -104,7 +104,7 @@ struct FollowingCacheTests {
         // The value is found again, although memory has dropped it.
         try writer.setValue(value, forKey: "long", lifetime: .seconds(60))
         #expect(try follower.value(forKey: "long") == value)
-        try writer.extendLifetime(forKey: "long", to: .seconds(6000))
+        try writer.setLifetime(.seconds(6000), forKey: "long")
         scene.clock.advance(by: .seconds(61))
         #expect(try follower.value(forKey: "long") == value)
         try writer.removeValue(forKey: "long")

@@ -44,7 +44,7 @@ final class FollowingScene: Sendable {
   ) -> DiskCacheConfiguration {
     var configuration = DiskCacheConfiguration()
     configuration.store.clock = clock
-    configuration.store.log = .none
+    configuration.store.log = .silent
     configuration.store.segmentByteLimit = 64 << 10
     configuration.store.spaceBound = 1.2
     configuration.store.deadByteFloor = 0

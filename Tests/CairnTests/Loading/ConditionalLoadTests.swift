@@ -19,7 +19,7 @@ struct ConditionalLoadTests {
 
   private func info(
     _ cache: some ContractCache<String, String>, _ key: String = "a"
-  ) throws -> CacheEntryInfo? {
+  ) throws -> EntryInfo? {
     try cache.info(forKey: key)
   }
 

@@ -178,7 +178,7 @@ struct LoadPolicyTests {
         return .next
       }
       #expect(keys == ["b"])
-      #expect(try !cache.extendLifetime(forKey: "a", to: .seconds(100)))
+      #expect(try !cache.setLifetime(.seconds(100), forKey: "a"))
       // The value exists nevertheless.
       let gate = Gate()
       let stale = try await cache.loaded(forKey: "a", policy: nil) { _ in

@@ -203,7 +203,7 @@ struct MemoryCacheTests {
     let cache: MemoryCache<String, Int> = scene.cache()
     cache.setValue(1, forKey: "a")
     #expect(cache.update(forKey: "a") { ($0 ?? 0) + 2 }?.value == 3)
-    #expect(cache.extendLifetime(forKey: "a", to: .seconds(1)))
+    #expect(cache.setLifetime(.seconds(1), forKey: "a"))
     cache.observe { event in _ = event }
     cache.observe { event, value in _ = (event, value) }
     #expect(cache.remove { key, _ in key == "b" }.count == 0)

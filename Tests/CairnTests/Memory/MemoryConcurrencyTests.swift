@@ -96,7 +96,7 @@ struct MemoryConcurrencyTests {
         case 31: cache.trim(.expired)
         case 32:
           let lifetime = random.below(60)
-          cache.extendLifetime(forKey: key, to: .milliseconds(lifetime))
+          cache.setLifetime(.milliseconds(lifetime), forKey: key)
           ends[index] = max(ends[index], now() + Int64(lifetime))
         case 33:
           for entry in cache.entries() where entry.key % threads == thread {

@@ -138,11 +138,9 @@ struct MemoryModelTests {
         }
       case 17:
         let end = now + Int64(random.below(80))
-        cache.extendLifetime(forKey: key, to: .milliseconds(end - now))
-        if let index = model.entries.firstIndex(where: { $0.key == key }),
-          let expires = model.entries[index].expires
-        {
-          model.entries[index].expires = max(expires, end)
+        cache.setLifetime(.milliseconds(end - now), forKey: key)
+        if let index = model.entries.firstIndex(where: { $0.key == key }) {
+          model.entries[index].expires = end
         }
       case 18:
         if random.below(10) == 0 {

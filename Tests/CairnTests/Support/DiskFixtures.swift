@@ -42,7 +42,7 @@ final class DiskScene: Sendable {
   ) throws(StoreError) -> DiskCache<Key, Value> {
     var configuration = DiskCacheConfiguration(countLimit: count, byteLimit: bytes)
     configuration.store.clock = clock
-    configuration.store.log = .none
+    configuration.store.log = .silent
     configuration.store.segmentByteLimit = 256 << 10
     change(&configuration)
     return try DiskCache(
@@ -65,7 +65,7 @@ final class DiskScene: Sendable {
   func store() throws -> Store {
     var configuration = StoreConfiguration()
     configuration.clock = clock
-    configuration.log = .none
+    configuration.log = .silent
     return try Store(path: path, configuration: configuration)
   }
 

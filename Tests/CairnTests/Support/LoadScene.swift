@@ -39,7 +39,7 @@ final class LoadScene: Sendable {
   /// - Parameter memory: whether there is a memory tier.
   func disk(
     _ policy: LoadPolicy, memory: Bool = false, values: ValueCoder<String> = .standard,
-    log: DiagnosticLog = .none
+    log: DiagnosticLog = .silent
   ) throws -> DiskCache<String, String> {
     var configuration = DiskCacheConfiguration(
       memory: memory ? .init() : nil)

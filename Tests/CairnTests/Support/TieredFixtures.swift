@@ -28,7 +28,7 @@ final class TieredScene: Sendable {
       countLimit: count, byteLimit: bytes,
       memory: MemoryConfiguration(countLimit: held, costLimit: cost))
     configuration.store.clock = clock
-    configuration.store.log = .none
+    configuration.store.log = .silent
     configuration.store.segmentByteLimit = 256 << 10
     change(&configuration)
     return try DiskCache(
@@ -123,7 +123,7 @@ extension DiskCache {
     var faults = tier.held.audit()
     for entry in tier.held.entries() where try tier.contains(entry.key.key) {
       let stored = try info(forKey: entry.key.key)
-      let entry = CacheEntry(
+      let entry = Entry(
         key: entry.key, value: entry.value,
         info: try #require(try tier.info(forKey: entry.key.key)))
       if stored?.version != entry.info.version {

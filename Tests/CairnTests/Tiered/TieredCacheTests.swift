@@ -292,18 +292,17 @@ struct TieredCacheTests {
     #expect(try cache.values(forKeys: ["a", "b", "c"]) == [nil, nil, nil])
   }
 
-  @Test("An extended lifetime is extended in both tiers")
-  func extensions() throws {
+  @Test("A lifetime is set in both tiers")
+  func setLifetimes() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
     try cache.setValue(2, forKey: "b", lifetime: .seconds(10))
-    #expect(try cache.extendLifetime(forKey: "a", to: .seconds(30)))
-    #expect(try !cache.extendLifetime(forKey: "c", to: .seconds(30)))
-    // A lifetime is never shortened.
-    #expect(try cache.extendLifetime(forKey: "a", to: .seconds(5)))
+    #expect(try cache.setLifetime(.seconds(90), forKey: "a"))
+    #expect(try !cache.setLifetime(.seconds(30), forKey: "c"))
+    #expect(try cache.setLifetime(.seconds(30), forKey: "a"))
     #expect(try cache.audit() == [])
     scene.advance(by: .seconds(9))
-    for key in ["a", "b"] { #expect(try cache.extendLifetime(forKey: key, to: .seconds(2))) }
+    #expect(try cache.setLifetime(.seconds(2), forKey: "b"))
     scene.advance(by: .seconds(1))
     #expect(try cache.value(forKey: "b") == 2 && cache.tier.contains("b"))
     #expect(try cache.value(forKey: "a") == 1)

@@ -207,7 +207,7 @@ struct TieredCoherenceTests {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
     // As far as another thread may have got with the extension.
-    #expect(try cache.store.extendLifetime(forKey: "a", to: .seconds(30)))
+    #expect(try cache.store.setLifetime(.seconds(30), forKey: "a"))
     scene.advance(by: .seconds(10))
     #expect(try !cache.tier.contains("a"))
     #expect(try cache.value(forKey: "a") == 1)

@@ -240,7 +240,7 @@ struct TieredConcurrencyTests {
           if trial.idles { scene.disk.background.runAll(dueAfter: duration) }
         case 24:
           note {
-            _ = try cache.extendLifetime(forKey: key, to: .milliseconds(10)); return .extended
+            _ = try cache.setLifetime(.milliseconds(10), forKey: key); return .extended
           }
         case 25:
           note {
@@ -407,7 +407,7 @@ struct TieredConcurrencyTests {
               options: EntryOptions(
                 cost: 3, lifetime: .milliseconds(random.below(30)),
                 idleLimit: random.below(2) == 0 ? .milliseconds(20) : nil))
-          case 4: try cache.extendLifetime(forKey: key, to: .milliseconds(50))
+          case 4: try cache.setLifetime(.milliseconds(50), forKey: key)
           case 5: try cache.removeValues(forKeys: key..<key + 3)
           case 6: try cache.trim(.toCount(50, order: .largestFirst))
           case 7: try cache.trim(.unused(for: .milliseconds(10)))

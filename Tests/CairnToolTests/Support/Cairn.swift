@@ -4,8 +4,9 @@ import CairnLibC
 enum Command {
   /// All options and commands, in the order of the help.
   static let names = [
-    "put", "get", "info", "delete", "expire", "keys", "stats", "top", "verify", "scrub", "salvage",
-    "trim", "compact", "backup", "import", "export", "completions", "version", "help",
+    "put", "get", "info", "delete", "increment", "expire", "keys", "dump", "load", "stats", "top",
+    "verify", "salvage", "trim", "compact", "backup", "import", "export", "completions", "version",
+    "help",
   ]
 
   /// The command is next to the program that runs the tests, in whatever scratch path was built.

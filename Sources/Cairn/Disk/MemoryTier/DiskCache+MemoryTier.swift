@@ -236,7 +236,7 @@ extension DiskCache {
     held.keep(
       TierValue(value, place), forKey: key, version: info.version,
       held.clock.times(expires: info.expires, idleLimit: info.idleLimit, written: info.written),
-      cost: info.cost ?? costing.cost(of: value, forKey: key.key) ?? info.valueByteCount)
+      cost: info.givenCost ?? costing.cost(of: value, forKey: key.key) ?? info.valueByteCount)
   }
 
   /// The value of a key. Counts neither a hit nor a miss.

@@ -19,10 +19,10 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// The number of entries in memory that have not expired.
-  public func count() -> Int { held.count() }
+  package func count() -> Int { held.count() }
 
   /// The total cost of these entries.
-  public func totalCost() -> Int { held.totalCost() }
+  package func totalCost() -> Int { held.totalCost() }
 
   /// Counts of the tier's operations, and its current size.
   public func statistics() -> CacheStatistics { CacheStatistics(held.tierMetrics()) }
@@ -50,7 +50,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Information about a key whose value is in memory. Does not count as an access.
-  package func info(forKey key: Key) throws(StoreError) -> CacheEntryInfo? {
+  package func info(forKey key: Key) throws(StoreError) -> EntryInfo? {
     if try value(forKey: key) == nil { return nil }
     return held.info(forKey: try cache.tierKey(key))
   }

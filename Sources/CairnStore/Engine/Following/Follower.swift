@@ -59,7 +59,7 @@ package final class Follower: Sendable {
     // Later opens happen under a lock. The caller's log may use the store, so it must not be called
     // under that lock.
     var quiet = configuration
-    quiet.log = .none
+    quiet.log = .silent
     self.configuration = quiet
   }
 

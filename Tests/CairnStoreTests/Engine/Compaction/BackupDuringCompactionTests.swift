@@ -51,7 +51,7 @@ struct BackupDuringCompactionTests {
       try store.removeValue(forKey: "key\(number)")
     }
     for number in stride(from: 9, to: 1500, by: 18) {
-      try store.extendLifetime(forKey: "key\(number)", to: .seconds(1 << 31))
+      try store.setLifetime(.seconds(1 << 31), forKey: "key\(number)")
     }
     contents = try store.contents()
     ends = try store.ends()

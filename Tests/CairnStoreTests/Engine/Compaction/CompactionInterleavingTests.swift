@@ -32,7 +32,7 @@ struct CompactionInterleavingTests {
       else { return nil }
       count += 1
       for number in 0..<10 { _ = try? store.removeValue(forKey: key(number), durability: .durable) }
-      _ = try? store.extendLifetime(forKey: key(20), to: .seconds(9000))
+      _ = try? store.setLifetime(.seconds(9000), forKey: key(20))
       _ = try? store.setValue([1], forKey: key(21))
       do { try store.checkpoint() } catch { Issue.record(error) }
       return nil

@@ -49,8 +49,8 @@ final class CompactionTests: StoreSuite {
   }
 
   /// All attributes of each entry, by key.
-  func entries(_ store: Store) throws -> [[UInt8]: Entry] {
-    var entries: [[UInt8]: Entry] = [:]
+  func entries(_ store: Store) throws -> [[UInt8]: ByteEntry] {
+    var entries: [[UInt8]: ByteEntry] = [:]
     try store.forEachEntry {
       entries[$0.key] = $0
       return .next

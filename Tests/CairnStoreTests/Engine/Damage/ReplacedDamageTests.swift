@@ -72,11 +72,11 @@ struct ReplacedDamageTests {
     var store = try open(directory.store, system)
     for key in ["a", "b", "c"] { try store.setValue([UInt8].filled(500), forKey: key) }
     try store.setValue([UInt8].filled(500), forKey: "b", lifetime: .seconds(10))
-    try store.extendLifetime(forKey: "b", to: .seconds(1000))
+    try store.setLifetime(.seconds(1000), forKey: "b")
     let before = try store.statistics().liveByteCount
     system.arm(
       .init(call: .read, index: 0, errorNumber: SystemError.interrupted, isLasting: true))
-    #expect(throws: StoreError.self) { try store.extendLifetime(forKey: "b", to: .seconds(2000)) }
+    #expect(throws: StoreError.self) { try store.setLifetime(.seconds(2000), forKey: "b") }
     for key in ["a", "b"] { try store.setValue([UInt8].filled(500), forKey: key) }
     #expect(system.hasFired)
     system.arm(nil)

@@ -95,7 +95,7 @@ final class ExpiryCostTests: StoreSuite {
     for _ in 0..<9 {
       clock.advance(by: .seconds(10))
       for number in 0..<250 {
-        #expect(try store.extendLifetime(forKey: "\(number)", to: .seconds(100)))
+        #expect(try store.setLifetime(.seconds(100), forKey: "\(number)"))
       }
       try expect(0, reads: 0) { try store.trim(.expired).count }
     }
@@ -235,7 +235,7 @@ final class ExpiryCostTests: StoreSuite {
         try store.setValue(
           "v", forKey: key, options: EntryOptions(lifetime: lifetime, idleLimit: idleLimit))
       case 40..<48: try store.removeValue(forKey: key)
-      case 48..<60: try store.extendLifetime(forKey: key, to: duration())
+      case 48..<60: try store.setLifetime(.after(duration()), forKey: key)
       case 60..<75: _ = try store.value(forKey: key)
       case 75..<80:
         let entries = (0..<10).map { (keys[$0 * 7], attributes()) }

@@ -127,7 +127,7 @@ public struct CairnPersistDriver: PersistDriver {
   // MARK: Implementation
 
   /// The rest of an entry's lifetime, or `nil` if the entry never expires.
-  private func timeToLive(of entry: CacheEntry<String, Data>) -> Duration? {
+  private func timeToLive(of entry: Entry<String, Data>) -> Duration? {
     entry.info.expires.map { expires in
       let now = cache.configuration.store.clock.now()
       return .milliseconds(expires.millisecondsSinceEpoch - now.millisecondsSinceEpoch)

@@ -211,7 +211,7 @@ final class ShardedStoreTests {
         }
       }
       _ = try await shards.write(forKey: "extended") { store in
-        try await store.extendLifetime(forKey: "extended", to: .seconds(7200))
+        try await store.setLifetime(.seconds(7200), forKey: "extended")
       }
       let infos = try keys.map { key in try shards.read(forKey: key) { try $0.info(forKey: key) } }
       try await shards.move(0, to: place(2))

@@ -1,4 +1,4 @@
-/// A value that lives as long as a renewal demands.
+/// A value whose lifetime is as demanded.
 package struct Renewed {
   package var version: SequenceNumber
   /// Whether it was written again.
@@ -7,11 +7,13 @@ package struct Renewed {
   package var replaced: PendingWrite.Replacement?
 }
 
-/// Longer lifetimes. A value whose lifetime changes is written again.
+/// Other lifetimes. A value whose lifetime changes is written again.
 extension Engine {
   /// The value to write again, and how long it then lives.
   struct Renewal: Sendable {
-    var lifetime: Duration
+    var lifetime: Lifetime
+    /// Whether a lifetime that ends later, or never, stays.
+    var neverShortens = false
     /// The version that the key must have, even if it has expired. With `nil`, the key must have an
     /// unexpired value.
     var version: SequenceNumber?
@@ -20,12 +22,12 @@ extension Engine {
     var isWanted: @Sendable (_ metadata: [UInt8], SequenceNumber) -> Bool = { _, _ in true }
   }
 
-  /// Makes the lifetime of a key's value end no earlier than the renewal says. Writes the value
-  /// again, with its metadata, cost and idle limit, unless it already lives that long.
+  /// Makes the lifetime of a key's value end when the renewal says. Writes the value again, with its
+  /// metadata, cost and idle limit, unless nothing would change.
   ///
   /// - Parameter removals: receives what the limits evict, even if the call throws.
   /// - Returns: the value that now lives that long, or `nil` if the key has no such value.
-  func extendLifetime(
+  func setLifetime(
     forKey key: RawSpan, _ renewal: Renewal, durability: Durability?, _ pending: inout PendingWrite,
     removals: inout [RemovalEvent]
   ) throws(StoreError) -> Renewed? {
@@ -47,8 +49,9 @@ extension Engine {
         return nil
       }
       guard renewal.isWanted(metadata, version) else { return nil }
-      let end = now.advanced(by: renewal.lifetime)
-      guard let known = info.expires, known < end else {
+      let end = renewal.lifetime.end(writtenAt: now, standard: session.limits.lifetime)
+      let (old, new) = (info.expires ?? .distantFuture, end ?? .distantFuture)
+      if renewal.neverShortens ? old >= new : info.expires == end {
         // Makes the write that set the current end durable.
         pending.add(PendingWrite(sequence: log.lastSequence, durability: durability))
         return Renewed(version: version)
@@ -58,7 +61,8 @@ extension Engine {
         found.record.sequence == version ? try found.record.checkedValue() : nil
       }
       guard let value, let value else { continue }
-      let options = EntryOptions.lifetime(.until(end)).keeping(info, metadata: metadata)
+      let options = EntryOptions.lifetime(end.map { .until($0) } ?? .unlimited).keeping(
+        info, metadata: metadata)
       let isWanted = { @Sendable in renewal.isWanted(metadata, version) }
       let (result, entered) = try put(
         value.rawSpan, forKey: key, options: options, durability: durability,
@@ -66,7 +70,7 @@ extension Engine {
           ? .versionAndWanted(version, isWanted) : .recordAndWanted(version, isWanted),
         &removals)
       if case .stored(let version) = result {
-        // Here, because a call can extend the lifetimes of many large values.
+        // Here, because a call can set the lifetimes of many large values.
         var write = entered
         if write.slowedByteCount > 0 {
           writer.pressure.waitForCompaction(afterMakingDead: write.slowedByteCount)
@@ -81,12 +85,12 @@ extension Engine {
   /// Like the form above, and tells the observer.
   ///
   /// - Returns: whether the key has such a value.
-  func extendLifetime(
-    forKey key: RawSpan, to lifetime: Duration, durability: Durability?,
+  func setLifetime(
+    _ lifetime: Lifetime, forKey key: RawSpan, durability: Durability?,
     _ pending: inout PendingWrite
   ) throws(StoreError) -> Bool {
     try tellingRemovals { (removals) throws(StoreError) in
-      let renewed = try extendLifetime(
+      let renewed = try setLifetime(
         forKey: key, Renewal(lifetime: lifetime), durability: durability, &pending,
         removals: &removals)
       renewed?.replaced?.add(to: &removals, ofKey: key)

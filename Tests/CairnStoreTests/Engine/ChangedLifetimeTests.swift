@@ -17,12 +17,12 @@ private struct OldestCut: CutChooser {
   mutating func isHostile() -> Bool { false }
 }
 
-@Suite("Extended lifetimes")
-final class ExtensionTests: StoreSuite {
+@Suite("Changed lifetimes")
+final class ChangedLifetimeTests: StoreSuite {
   // MARK: What a call does
 
-  @Test("An extended entry lives this long from now on, with the same value and attributes")
-  func extends() throws {
+  @Test("The entry lives this long from now on, with the same value and attributes")
+  func sets() throws {
     let store = try makeStore()
     let version = try store.setValue(
       "v", forKey: "key",
@@ -30,7 +30,7 @@ final class ExtensionTests: StoreSuite {
         cost: 5, lifetime: .seconds(10), idleLimit: .seconds(90), metadata: [1]))
     clock.advance(by: .seconds(9))
     let before = try #require(try store.entry(forKey: "key"))
-    #expect(try store.extendLifetime(forKey: "key", to: .seconds(10)))
+    #expect(try store.setLifetime(.seconds(10), forKey: "key"))
     var after = try #require(try store.entry(forKey: "key"))
     #expect(after.info.version > version)
     #expect(try end(store, "key") == 19)
@@ -58,26 +58,47 @@ final class ExtensionTests: StoreSuite {
     try store.setValue("v", forKey: "long", lifetime: .seconds(100))
     try store.setValue("v", forKey: "short", lifetime: .seconds(1))
     try store.setValue("v", forKey: "idle", options: .idleLimit(.seconds(50)))
+    let hundred = clock.now().advanced(by: .seconds(100))
     clock.advance(by: .seconds(2))
     let last = try store.statistics().lastVersion
-    #expect(try store.extendLifetime(forKey: "endless", to: .seconds(5)))
+    #expect(try store.setLifetime(.unlimited, forKey: "endless"))
+    #expect(try store.setLifetime(.standard, forKey: "endless"))
     #expect(try end(store, "endless") == nil)
-    #expect(try store.extendLifetime(forKey: "long", to: .seconds(98)))
-    #expect(try store.extendLifetime(forKey: "long", to: .seconds(-5)))
+    #expect(try store.setLifetime(.seconds(98), forKey: "long"))
+    #expect(try store.setLifetime(.until(hundred), forKey: "long"))
     #expect(try end(store, "long") == 100)
-    #expect(try store.extendLifetime(forKey: "idle", to: .seconds(5)))
-    #expect(try store.extendLifetime(forKey: "short", to: .seconds(5)) == false)
-    #expect(try store.extendLifetime(forKey: "absent", to: .seconds(5)) == false)
+    #expect(try store.setLifetime(.unlimited, forKey: "idle"))
+    #expect(try store.setLifetime(.seconds(5), forKey: "short") == false)
+    #expect(try store.setLifetime(.seconds(5), forKey: "absent") == false)
     #expect(try store.statistics().lastVersion == last)
     #expect(
       throws: StoreError.invalidKey(
         reason: "it has 0 bytes; it must have 1 to 65535")
     ) {
-      try store.extendLifetime(forKey: "", to: .seconds(5))
+      try store.setLifetime(.seconds(5), forKey: "")
     }
   }
 
-  @Test("Many keys are extended, only some of them present")
+  @Test("A lifetime becomes shorter, begins and ends too; it may end at once")
+  func shortens() throws {
+    let store = try makeStore { $0.lifetime = .seconds(60) }
+    try store.setValue("v", forKey: "key", lifetime: .unlimited)
+    for (lifetime, expected) in [
+      (Lifetime.seconds(50), 50), (.seconds(5), 5), (.standard, 60), (.unlimited, nil),
+      (.seconds(8), 8),
+    ] as [(Lifetime, Int64?)] {
+      #expect(try store.setLifetime(lifetime, forKey: "key"))
+      #expect(try end(store, "key") == expected)
+    }
+    #expect(try reopenedAfterKill("killed").text("key") == "v")
+    #expect(try store.setLifetime(.seconds(0), forKey: "key"))
+    #expect(try store.text("key") == nil)
+    #expect(try store.setLifetime(.seconds(9), forKey: "key") == false)
+    #expect(try store.trim(.expired).count == 1)
+    #expect(try store.auditUsage() == [])
+  }
+
+  @Test("Lifetimes of many keys, only some of them present")
   func manyKeys() throws {
     let store = try makeStore()
     for number in 0..<10 {
@@ -86,21 +107,21 @@ final class ExtensionTests: StoreSuite {
     try store.setValue("v", forKey: "endless")
     let keys = (5..<15).map { "key\($0)" } + ["endless"]
     let there = try keys.filter {
-      try store.extendLifetime(forKey: $0, to: .seconds(17), durability: .durable)
+      try store.setLifetime(.seconds(17), forKey: $0, durability: .durable)
     }
     #expect(there.count == 6)
     for number in 0..<10 {
-      let expected = number < 5 ? 10 + number : max(17, 10 + number)
+      let expected = number < 5 ? 10 + number : 17
       #expect(try end(store, "key\(number)") == Int64(expected))
     }
   }
 
-  @Test("An extension applies to the current value, not to a later one")
+  @Test("A lifetime applies to the current value, not to a later one")
   func otherValue() throws {
     let store = try makeStore()
     for key in ["overwritten", "removed", "batch"] {
       try store.setValue("v", forKey: key, lifetime: .seconds(10))
-      #expect(try store.extendLifetime(forKey: key, to: .seconds(100)))
+      #expect(try store.setLifetime(.seconds(100), forKey: key))
     }
     try store.setValue("w", forKey: "overwritten", lifetime: .seconds(20))
     try store.removeValue(forKey: "removed")
@@ -125,7 +146,7 @@ final class ExtensionTests: StoreSuite {
     let store = try makeStore()
     try store.setValue("v", forKey: "a", lifetime: .seconds(10))
     try store.setValue("v", forKey: "b", lifetime: .seconds(10))
-    try store.extendLifetime(forKey: "a", to: .seconds(20))
+    try store.setLifetime(.seconds(20), forKey: "a")
     clock.advance(by: .seconds(15))
     #expect(try store.trim(.expired).count == 1)
     #expect(try store.contents().keys.sorted() == ["a"])
@@ -140,16 +161,16 @@ final class ExtensionTests: StoreSuite {
     let store = try makeStore()
     try store.setValue(
       "v", forKey: "key", options: EntryOptions(lifetime: .seconds(100), idleLimit: .seconds(10)))
-    #expect(try store.extendLifetime(forKey: "key", to: .seconds(1000)))
+    #expect(try store.setLifetime(.seconds(1000), forKey: "key"))
     clock.advance(by: .seconds(20))
-    #expect(try store.extendLifetime(forKey: "key", to: .seconds(2000)) == false)
+    #expect(try store.setLifetime(.seconds(2000), forKey: "key") == false)
     #expect(try store.count() == 0)
     #expect(try store.trim(.expired).count == 1)
     #expect(try store.statistics().count == 0)
     #expect(try store.auditUsage() == [])
   }
 
-  @Test("An entry that was found expired but then extended stays")
+  @Test("An entry that was found expired but then lives longer stays")
   func extendedInTheCourseOfARemoval() throws {
     let system = FaultyFileSystem()
     let rewound = RewoundClock(clock: self.clock, origin: self.clock.now())
@@ -160,7 +181,7 @@ final class ExtensionTests: StoreSuite {
         $0.access = .systemCalls
       }, fileSystem: system, background: queue)
     try store.setValue("v", forKey: "key", lifetime: .seconds(10))
-    try store.extendLifetime(forKey: "key", to: .seconds(15))
+    try store.setLifetime(.seconds(15), forKey: "key")
     let clock = self.clock
     clock.advance(by: .seconds(20))
     let reads = Mutex(0)
@@ -173,7 +194,7 @@ final class ExtensionTests: StoreSuite {
       guard event.call == .read, isNow else { return nil }
       // Another thread read its clock before this one.
       clock.advance(by: .seconds(-15))
-      do { #expect(try store.extendLifetime(forKey: "key", to: .seconds(100))) } catch {
+      do { #expect(try store.setLifetime(.seconds(100), forKey: "key")) } catch {
         Issue.record(error)
       }
       clock.advance(by: .seconds(15))
@@ -186,7 +207,7 @@ final class ExtensionTests: StoreSuite {
   }
 
   @Test(
-    "A value that is written while an extension reads the old one stays", arguments: [1, 2])
+    "A value that is written while the call reads the old one stays", arguments: [1, 2])
   func overtaken(read: Int) throws {
     let system = FaultyFileSystem()
     let store = try Store(
@@ -206,7 +227,7 @@ final class ExtensionTests: StoreSuite {
       if isNow { _ = try? store.setValue("new", forKey: "key") }
       return nil
     }
-    #expect(try store.extendLifetime(forKey: "key", to: .seconds(100)))
+    #expect(try store.setLifetime(.seconds(100), forKey: "key"))
     system.setHook(nil)
     #expect(reads.withLock { $0 } >= read)
     #expect(try store.text("key") == "new")
@@ -216,13 +237,13 @@ final class ExtensionTests: StoreSuite {
   func snapshot() throws {
     let store = try makeStore()
     for key in ["a", "b"] { try store.setValue("v", forKey: key, lifetime: .seconds(10)) }
-    try store.extendLifetime(forKey: "a", to: .seconds(50))
+    try store.setLifetime(.seconds(50), forKey: "a")
     clock.advance(by: .seconds(5))
     let snapshot = try store.snapshot()
     defer { snapshot.close() }
     let ends = try ["a", "b"].map { try snapshot.info(forKey: $0)?.expires }
-    try store.extendLifetime(forKey: "a", to: .seconds(500))
-    try store.extendLifetime(forKey: "b", to: .seconds(500))
+    try store.setLifetime(.seconds(500), forKey: "a")
+    try store.setLifetime(.seconds(500), forKey: "b")
     try store.removeValue(forKey: "a")
     #expect(try ["a", "b"].map { try snapshot.info(forKey: $0)?.expires } == ends)
     clock.advance(by: .seconds(20))
@@ -240,17 +261,17 @@ final class ExtensionTests: StoreSuite {
 
   // MARK: What is found again
 
-  @Test("An extension survives a kill and a close, with and without a checkpoint")
+  @Test("A lifetime survives a kill and a close, with and without a checkpoint")
   func reopened() throws {
     var store = try makeStore()
     for number in 0..<40 {
       try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(10))
     }
     for number in stride(from: 0, to: 40, by: 2) {
-      try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(100 + number)))
+      try store.setLifetime(.seconds(Int64(100 + number)), forKey: "key\(number)")
     }
-    try store.extendLifetime(forKey: "key4", to: .seconds(300))
-    try store.extendLifetime(forKey: "key4", to: .seconds(200))
+    try store.setLifetime(.seconds(300), forKey: "key4")
+    try store.setLifetime(.seconds(200), forKey: "key4")
     let ends = try store.ends()
     #expect(Set(ends.values).count == 21)
     func check(_ store: Store, _ source: RecoveryReport.Source) throws {
@@ -273,7 +294,7 @@ final class ExtensionTests: StoreSuite {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  @Test("A power cut takes back an extension that is not durable, and keeps one that is")
+  @Test("A power cut takes back a lifetime that is not durable, and keeps one that is")
   func powerCut() throws {
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: 1)
@@ -281,8 +302,8 @@ final class ExtensionTests: StoreSuite {
     for key in ["a", "b"] {
       try store.setValue("v", forKey: key, lifetime: .seconds(10), durability: .durable)
     }
-    #expect(try store.extendLifetime(forKey: "a", to: .seconds(60), durability: .durable))
-    #expect(try store.extendLifetime(forKey: "b", to: .seconds(60), durability: .process))
+    #expect(try store.setLifetime(.seconds(60), forKey: "a", durability: .durable))
+    #expect(try store.setLifetime(.seconds(60), forKey: "b", durability: .process))
     process.kill()
     var chooser = OldestCut()
     let cut = disk.afterPowerCut(&chooser)
@@ -297,7 +318,7 @@ final class ExtensionTests: StoreSuite {
     for number in 0..<40 {
       try store.setValue("v", forKey: "key\(number)", lifetime: .seconds(10))
     }
-    for number in 0..<30 { try store.extendLifetime(forKey: "key\(number)", to: .seconds(50)) }
+    for number in 0..<30 { try store.setLifetime(.seconds(50), forKey: "key\(number)") }
     let ends = try store.ends()
     try store.snapshot().backup(to: directory("copy"))
     let copy = try Store(directory("copy"), .small(clock: clock), background: queue)
@@ -314,7 +335,7 @@ final class ExtensionTests: StoreSuite {
 
   // MARK: Limits
 
-  @Test("No lifetime is too long, and none is shortened", arguments: [true, false])
+  @Test("No lifetime is too long or too short", arguments: [true, false])
   func extremes(isClosed: Bool) throws {
     var store = try makeStore()
     for key in ["longest", "endless"] {
@@ -322,13 +343,15 @@ final class ExtensionTests: StoreSuite {
     }
     let longest = Duration(
       secondsComponent: .max, attosecondsComponent: 999_999_999_999_999_999)
-    #expect(try store.extendLifetime(forKey: "longest", to: .seconds(Int64.max / 1000)))
-    #expect(try store.extendLifetime(forKey: "endless", to: longest))
+    #expect(try store.setLifetime(.seconds(Int64.max / 1000), forKey: "longest"))
+    #expect(try store.setLifetime(.after(longest), forKey: "endless"))
     let shortest = Duration(secondsComponent: .min, attosecondsComponent: 0)
-    #expect(try store.extendLifetime(forKey: "endless", to: shortest))
+    try store.setValue("v", forKey: "shortest")
+    #expect(try store.setLifetime(.after(shortest), forKey: "shortest"))
+    #expect(try store.trim(.expired).count == 1)
     #expect(try store.info(forKey: "endless")?.expires?.millisecondsSinceEpoch == .max)
     let last = try store.statistics().lastVersion
-    #expect(try store.extendLifetime(forKey: "endless", to: longest))
+    #expect(try store.setLifetime(.after(longest), forKey: "endless"))
     #expect(try store.statistics().lastVersion == last)
     let ends = try store.ends()
     if isClosed {
@@ -347,7 +370,7 @@ final class ExtensionTests: StoreSuite {
     #expect(try store.auditUsage() == [])
   }
 
-  @Test("Extending forever keeps space within its bound")
+  @Test("Lifetimes set forever keep space within its bound")
   func forEver() throws {
     let store = try makeStore {
       $0.deadByteFloor = 0
@@ -360,7 +383,7 @@ final class ExtensionTests: StoreSuite {
     for _ in 0..<400 {
       clock.advance(by: .milliseconds(500))
       for number in 0..<100 {
-        try store.extendLifetime(forKey: "key\(number)", to: .seconds(100))
+        try store.setLifetime(.seconds(100), forKey: "key\(number)")
       }
       queue.runAll()
     }
@@ -378,13 +401,13 @@ final class ExtensionTests: StoreSuite {
     try old.setValue("v", forKey: "key", lifetime: .seconds(100))
     try old.close()
     let store = try makeStore { $0.idleLimit = .seconds(10) }
-    try store.extendLifetime(forKey: "key", to: .seconds(1000))
+    try store.setLifetime(.seconds(1000), forKey: "key")
     clock.advance(by: .seconds(20))
     #expect(try store.text("key") == "v")
     #expect(try store.info(forKey: "key")?.idleLimit == nil)
   }
 
-  @Test("An extension tells the observer that it replaced the value")
+  @Test("A new lifetime tells the observer that it replaced the value")
   func observed() throws {
     let events = Mutex<[String]>([])
     let store = try makeStore {
@@ -398,7 +421,7 @@ final class ExtensionTests: StoreSuite {
     for number in 0..<3 {
       try store.setValue(value, forKey: "\(number)", lifetime: .seconds(100))
     }
-    for number in 0..<3 { try store.extendLifetime(forKey: "\(number)", to: .seconds(200)) }
+    for number in 0..<3 { try store.setLifetime(.seconds(200), forKey: "\(number)") }
     #expect(events.withLock { $0 } == (0..<3).map { "\($0) replaced" })
   }
 
@@ -414,7 +437,7 @@ final class ExtensionTests: StoreSuite {
       .write(to: directory("damaged"))
     let damaged = try Store(directory("damaged"), .small(clock: clock), background: queue)
     #expect(throws: StoreError.self) {
-      try damaged.extendLifetime(forKey: "key", to: .seconds(100))
+      try damaged.setLifetime(.seconds(100), forKey: "key")
     }
     #expect(try end(damaged, "key") == 10)
   }
