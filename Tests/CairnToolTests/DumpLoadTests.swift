@@ -1,5 +1,5 @@
 import Cairn
-import FoundationEssentials
+import CairnEssentials
 import FuzzSupport
 import Testing
 

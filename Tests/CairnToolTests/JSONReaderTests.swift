@@ -1,6 +1,6 @@
 import Cairn
+import CairnEssentials
 import CairnTool
-import FoundationEssentials
 import Testing
 
 @Suite("Reading JSON")
