@@ -186,10 +186,15 @@ package struct StoreCopy: ~Copyable {
 
   /// Creates a file that `discard` would remove.
   package mutating func createFile(_ name: String) throws(StoreError) -> File {
-    // Only then: a file that is already there belongs to an earlier backup.
-    let file = try directory.createFile(name)
-    names.append(name)
-    return file
+    do throws(StoreError) {
+      let file = try directory.createFile(name)
+      names.append(name)
+      return file
+    } catch {
+      // A file that was there already is not ours.
+      if error.asFailure.errorNumber != SystemError.exists { names.append(name) }
+      throw error
+    }
   }
 
   /// Makes the directory a store, durably. All files that the manifest lists are already durable,
