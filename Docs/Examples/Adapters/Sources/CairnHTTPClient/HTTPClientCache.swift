@@ -67,7 +67,7 @@ public struct HTTPClientCache: Sendable {
     noteFailure: @escaping @Sendable (any Error) -> Void = { _ in }
   ) async throws -> HTTPClientCache {
     let cache = try await DiskCache<String, StoredResponse>.open(
-      .path(path), configuration: configuration, valueCoder: .propertyList()
+      .path(path), configuration: configuration, keyCoder: .standard, valueCoder: .propertyList()
     ) { _, response in response.body.count }
     let rules = HTTPRules(
       isShared: isShared, staleIfError: configuration.loadPolicy.staleOnError,

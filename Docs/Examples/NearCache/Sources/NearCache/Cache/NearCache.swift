@@ -240,8 +240,8 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
   func distrustNear() { feed.restart() }
 
   private static var keyCoder: KeyCoder<Key> {
-    if let coder = KeyCoder<String>.string as? KeyCoder<Key> { return coder }
-    if let coder = KeyCoder<Int>.integer as? KeyCoder<Key> { return coder }
+    if let coder = KeyCoder<String>.standard as? KeyCoder<Key> { return coder }
+    if let coder = KeyCoder<Int>.standard as? KeyCoder<Key> { return coder }
     return .custom {
       Array($0.description.utf8)
     } decode: { bytes in
