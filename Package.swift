@@ -1,20 +1,16 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// The module that `.ci/darwin-shim` puts in the place of Darwin's, to compile and test the branch for macOS on Linux.
-let darwinShim = Context.environment["CAIRN_DARWIN_SHIM"]
-
-/// Settings of every Swift target. Otherwise no `unsafeFlags`: a package with those cannot be a dependency.
-let settings: [SwiftSetting] =
-  [
-    .swiftLanguageMode(.v6),
-    .strictMemorySafety(),
-    .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-    .enableUpcomingFeature("ExistentialAny"),
-    // `@_lifetime`, which ties the span of a zero-copy read to what keeps its memory mapped.
-    .enableExperimentalFeature("Lifetimes"),
-  ] + (darwinShim.map { [.unsafeFlags(["-I", $0])] } ?? [])
+/// Settings of every Swift target. No `unsafeFlags`: a package with those cannot be a dependency.
+let settings: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .strictMemorySafety(),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("ExistentialAny"),
+  // `@_lifetime`, which ties the span of a zero-copy read to what keeps its memory mapped.
+  .enableExperimentalFeature("Lifetimes"),
+]
 
 let package = Package(
   name: "Cairn",
@@ -134,13 +130,8 @@ let package = Package(
   ]
 )
 
-// The benchmark reads /proc.
-#if os(Linux)
-  let hasBenchmark = darwinShim == nil
-#else
-  let hasBenchmark = false
-#endif
-if !hasBenchmark {
+#if !os(Linux)
+  // The benchmark reads /proc.
   package.products.removeAll { $0.name == "cairn-bench" }
   package.targets.removeAll { ["CairnBench", "CairnBenchTests"].contains($0.name) }
-}
+#endif

@@ -128,7 +128,7 @@ struct MigrationSamples {
 
           // EXPIRE session/1 7200 and EXPIRE session/1 60: a longer life, and a shorter one
           try await store.setLifetime(.seconds(7200), forKey: "session/1")
-          try await store.update(forKey: "session/1", lifetime: .minutes(1)) { $0 }
+          try await store.setLifetime(.minutes(1), forKey: "session/1")
 
           // SCAN 0 MATCH session/*
           try store.forEachKey(prefix: "session/") { key in

@@ -20,12 +20,12 @@ public struct PriorValue<Value: Sendable>: Sendable {
   /// memory.
   public let metadata: [UInt8]
 
-  /// Reports that the value is still valid. The cache extends its lifetime. The value is not
-  /// written again, and keeps its version and metadata.
+  /// Reports that the value is still valid. The cache extends its lifetime and keeps its metadata.
   ///
   /// - Parameter lifetime: how long the value lives, counted from the end of the load. A lifetime
-  ///   is never shortened.
-  public func notModified(lifetime: Lifetime = .standard) -> LoadResult<Value> {
+  ///   is never shortened. `.standard` means the configured one; without one, the value then lives
+  ///   forever.
+  public func notModified(lifetime: Lifetime) -> LoadResult<Value> {
     LoadResult(kind: .notModified(self, lifetime))
   }
 }

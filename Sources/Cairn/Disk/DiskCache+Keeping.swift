@@ -32,13 +32,13 @@ extension DiskCache {
   /// Extends the lifetime of one version's value, even if it has expired, unless the flight is
   /// outdated.
   func renew(
-    _ key: Key, version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
+    _ key: Key, version: UInt64, to lifetime: Lifetime, _ flight: Flight<Loaded<Value>?>
   ) async {
     if flight.isOutdated { return flights.noteOutdated() }
     await keeping { [self] (entered) throws(StoreError) in
       let isKept = try flights.keeping { () throws(StoreError) in
         try setLifetime(
-          .after(lifetime), neverShortens: true, of: key, version: version, durability: nil,
+          lifetime, neverShortens: true, of: key, version: version, durability: nil,
           &entered
         ) { !flight.isOutdated } != nil
       }

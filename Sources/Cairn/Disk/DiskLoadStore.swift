@@ -42,7 +42,7 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
   }
 
   func renew(
-    version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
+    version: UInt64, to lifetime: Lifetime, _ flight: Flight<Loaded<Value>?>
   ) async {
     await cache.renew(key, version: version, to: lifetime, flight)
   }

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// One call of a loader for many keys, each of which has its own flight.
+/// Calls a loader once for many keys. Each key has its own flight.
 ///
 /// 1. The loader begins once every key is decided: its flight is new and waits for the loader, or the
 ///    call joined another flight, or needs none.
@@ -32,8 +32,8 @@ final class BulkLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// - Parameter value: waits for the flight of one key, whose load calls `value(of:for:)`. It calls
   ///   `decide` if it joins another flight.
-  /// - Returns: the values that there are. If a key fails, the others are loaded and kept before this
-  ///   throws.
+  /// - Returns: the values of the keys that have one.
+  /// - Throws: the first error, once every other key is loaded and kept.
   static func values(
     of keys: [Key], _ load: @escaping Loader,
     _ value: @escaping @Sendable (Key, BulkLoad) async throws -> Value?

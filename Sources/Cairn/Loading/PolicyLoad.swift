@@ -137,8 +137,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     case .notModified(let prior, let lifetime):
       let jittered = policy.jittered(
         lifetime, standard: store.standardLifetime, random: flights.random())
-      let end = jittered.length(standard: store.standardLifetime, at: now())
-      await store.renew(version: prior.version, to: end, flight)
+      await store.renew(version: prior.version, to: jittered, flight)
       let now = now()
       noteSuccess(flight) { record in
         record.version = prior.version
@@ -205,25 +204,11 @@ protocol LoadStore<Key, Value>: Sendable {
 
   /// Extends the lifetime of one version's value, unless the flight is outdated.
   func renew(
-    version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>) async
+    version: UInt64, to lifetime: Lifetime, _ flight: Flight<Loaded<Value>?>) async
 
   /// Removes one version's value, unless the flight is outdated.
   func drop(version: UInt64?, _ flight: Flight<Loaded<Value>?>) async
 
   /// Tells observers that a load failed while no caller waited for it.
   func noteUnheard(_ error: any Error)
-}
-
-extension Lifetime {
-  /// The remaining length of the lifetime.
-  ///
-  /// - Parameter standard: the cache's lifetime in milliseconds, or `nil` for none.
-  func length(standard: Int64?, at now: Int64) -> Duration {
-    switch kind {
-    case .standard: .milliseconds(standard ?? .max)
-    case .unlimited: .milliseconds(Int64.max)
-    case .after: .milliseconds(milliseconds)
-    case .until: .milliseconds(milliseconds.subtracting(clamped: now))
-    }
-  }
 }

@@ -19,7 +19,7 @@ struct MemoryLoadStore<Key: Hashable & Sendable, Value: Sendable>: LoadStore {
   }
 
   func renew(
-    version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
+    version: UInt64, to lifetime: Lifetime, _ flight: Flight<Loaded<Value>?>
   ) async {
     if !cache.renew(key, version: version, to: lifetime, flight) { cache.flights.noteOutdated() }
   }
@@ -56,10 +56,10 @@ extension MemoryCache {
   ///
   /// - Returns: whether the key has that value, and the flight is not outdated.
   func renew(
-    _ key: Key, version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
+    _ key: Key, version: UInt64, to lifetime: Lifetime, _ flight: Flight<Loaded<Value>?>
   ) -> Bool {
     let hash = MemoryTable<Key, Value>.hash(key)
-    let expires = clock.explicitTimes(.after(lifetime), idleLimit: nil).expires
+    let expires = clock.explicitTimes(lifetime, idleLimit: nil).expires
     return lock.withLock { state in
       let slot = state.table.find(key, hash: hash)
       guard slot != noSlot, state.table.nodes[Int(slot)].version == version, !flight.isOutdated

@@ -128,6 +128,25 @@ struct ConditionalLoadTests {
   // MARK: Not modified
 
   @Test(
+    "A renewal without an end, or with the configured lifetime if there is none, has no end",
+    arguments: LoadingKind.allCases, [Lifetime.unlimited, .standard])
+  func endless(_ kind: LoadingKind, lifetime: Lifetime) async throws {
+    let scene = LoadScene()
+    let subject = try scene.cache(kind, policy { $0.staleOnError = .seconds(600) })
+    let cache = subject.cache
+    _ = try await cache.loaded(forKey: "a", policy: nil) { _ in
+      .loaded("page", lifetime: .seconds(60))
+    }
+    #expect(try info(cache)?.expires != nil)
+    scene.advance(by: .seconds(70))
+    _ = try await cache.loaded(forKey: "a", policy: nil) { prior in
+      try #require(prior).notModified(lifetime: lifetime)
+    }
+    let renewed = try #require(try info(cache))
+    #expect(renewed.expires == nil)
+  }
+
+  @Test(
     "An unmodified value is renewed, with a new version on disk",
     arguments: LoadingKind.allCases)
   func notModified(_ kind: LoadingKind) async throws {
