@@ -10,7 +10,7 @@ struct FollowerProcess {
   private let writer: FollowedWriterLog
   private let log: FollowerLog
   private let freshness: Freshness
-  private let access: StoreConfiguration.Access
+  private let mapsFiles: Bool
   private var random: FuzzRandom
   private var isInView = false
 
@@ -24,7 +24,7 @@ struct FollowerProcess {
     log = try FollowerLog(path: directory + "/follower \(index)")
     freshness = [.everyRead, .everyRead, .manual, .interval(.milliseconds(3))][index & 3]
     var random = FuzzRandom(seed: seed)
-    access = index == 1 || random.once(in: 4) ? .systemCalls : .mapped
+    mapsFiles = index != 1 && !random.once(in: 4)
     self.random = random
   }
 
@@ -78,7 +78,7 @@ struct FollowerProcess {
   private mutating func open() throws -> Store {
     var configuration = StoreConfiguration()
     configuration.log = .silent
-    configuration.access = access
+    configuration.mapsFiles = mapsFiles
     while true {
       let done = writer.done
       let store: Store

@@ -304,7 +304,7 @@ enum Situations {
     limit.rlim_cur = 64
     require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
     var configuration = configuration()
-    configuration.access = byCalls ? .systemCalls : .mapped
+    configuration.mapsFiles = !byCalls
     // Failures in the background are only logged.
     configuration.log = DiagnosticLog(from: .warning) { fail("\($0)") }
     let count = 2 * segmentCount

@@ -94,7 +94,7 @@ struct EntryHistograms {
   ///
   /// - Parameter report: called for every damaged record.
   init(of store: Store, reporting report: (StoreError) -> Void) throws {
-    let now = SystemClock().now().millisecondsSinceEpoch
+    let now = Timestamp.now.millisecondsSinceEpoch
     do {
       try store.forEachKey { key in
         do throws(StoreError) {

@@ -33,7 +33,7 @@ struct TopSample {
     (keyCount, statistics) = try Self.state(of: store)
     usage = DiskUsage(location)
     owner = Store.owner(at: location.path)
-    time = SystemClock().now()
+    time = Timestamp.now
     if let last, statistics.lastVersion >= last.statistics.lastVersion {
       let seconds = last.moment.duration(to: moment) / .seconds(1)
       let count = statistics.lastVersion - last.statistics.lastVersion

@@ -78,8 +78,8 @@ struct GettingStartedSamples {
         let expires = try store.info(forKey: "session/2")?.expires
 
         let end = try #require(expires)
-        #expect(end > SystemClock().now().advanced(by: .seconds(3500)))
-        #expect(end < SystemClock().now().advanced(by: .seconds(3700)))
+        #expect(end > Timestamp.now.advanced(by: .seconds(3500)))
+        #expect(end < Timestamp.now.advanced(by: .seconds(3700)))
       }
     }
   }

@@ -47,7 +47,7 @@ struct LimitSamples {
           options: EntryOptions(lifetime: .hours(1), idleLimit: .seconds(600)))
         try await thumbnails.setLifetime(.seconds(7200), forKey: "lake")
 
-        let midnight = SystemClock().now().advanced(by: .seconds(9000))
+        let midnight = Timestamp.now.advanced(by: .seconds(9000))
         try await thumbnails.setValue(image, forKey: "offer", lifetime: .until(midnight))
         try await thumbnails.setValue(image, forKey: "logo", lifetime: .unlimited)
 
@@ -55,7 +55,7 @@ struct LimitSamples {
         #expect(try #require(try thumbnails.info(forKey: "logo")).expires == nil)
         try await thumbnails.removeValues(forKeys: ["offer", "logo"])
         let info = try #require(try thumbnails.info(forKey: "lake"))
-        #expect(try #require(info.expires) > SystemClock().now().advanced(by: .seconds(7000)))
+        #expect(try #require(info.expires) > Timestamp.now.advanced(by: .seconds(7000)))
         #expect(info.idleLimit == .seconds(600))
         #expect(info.cost == 1_000)
         try await thumbnails.setValue(image, forKey: "draft/lake")

@@ -23,7 +23,7 @@ struct LoadingSamples {
 
         #expect(page.title == url)
         let expires = try #require(try pages.info(forKey: url)?.expires)
-        #expect(expires < SystemClock().now().advanced(by: .seconds(70)))
+        #expect(expires < Timestamp.now.advanced(by: .seconds(70)))
 
         let statistics = try pages.statistics()
         print(statistics.loadCount, statistics.joinedLoadCount, statistics.failedLoadCount)
@@ -73,7 +73,7 @@ struct LoadingSamples {
 
         #expect(page.title == url)
         let expires = try #require(try pages.info(forKey: url)?.expires)
-        #expect(expires < SystemClock().now().advanced(by: .seconds(40)))
+        #expect(expires < Timestamp.now.advanced(by: .seconds(40)))
       }
     }
   }
@@ -180,8 +180,8 @@ struct LoadingSamples {
 
         #expect(shown.first?.1 == .zero && shown.first?.2 == false)
         let expires = try #require(try pages.info(forKey: url)?.expires)
-        #expect(expires <= SystemClock().now().advanced(by: .seconds(60)))
-        #expect(expires > SystemClock().now().advanced(by: .seconds(40)))
+        #expect(expires <= Timestamp.now.advanced(by: .seconds(60)))
+        #expect(expires > Timestamp.now.advanced(by: .seconds(40)))
       }
     }
   }

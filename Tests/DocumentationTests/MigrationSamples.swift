@@ -53,7 +53,7 @@ struct MigrationSamples {
         #expect(try responses.value(forKey: url) == response)
         #expect(await Origin.shared.requestCount == 1)
         let end = try #require(try responses.info(forKey: url)?.expires)
-        #expect(end < SystemClock().now().advanced(by: .seconds(301)))
+        #expect(end < Timestamp.now.advanced(by: .seconds(301)))
         let removed = try await responses.remove { _, info in info.written <= end }
         #expect(removed.count == 1)
       }
@@ -111,7 +111,7 @@ struct MigrationSamples {
         let store = try await Store(path: "redis.cairn")
         func remaining(_ key: String) throws -> Int64 {
           let expires = try #require(try store.info(forKey: key)?.expires)
-          return expires.millisecondsSinceEpoch - SystemClock().now().millisecondsSinceEpoch
+          return expires.millisecondsSinceEpoch - Timestamp.now.millisecondsSinceEpoch
         }
         for turn in 1...2 {
           // SETEX session/1 3600 alice

@@ -59,7 +59,7 @@ struct ReadmeSamples {
         #expect(known == about)
         #expect(try pages.count() == 2)
         let expires = try #require(try pages.info(forKey: url)?.expires)
-        #expect(expires > SystemClock().now().advanced(by: .seconds(3500)))
+        #expect(expires > Timestamp.now.advanced(by: .seconds(3500)))
       }
     }
   }

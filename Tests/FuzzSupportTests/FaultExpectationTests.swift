@@ -56,7 +56,7 @@ struct FaultExpectationTests {
     var workload = FaultWorkload(
       steps: (0..<8).map { put($0, 100 + $0, .process) } + [.operation(.trim(toCount: 2, .process))]
     )
-    workload.access = .systemCalls
+    workload.mapsFiles = false
     workload.reservesBlocks = false
     let calls = try calls(workload)
     for index in calls.indices where calls[index] == .write {
@@ -80,7 +80,7 @@ struct FaultExpectationTests {
       .operation(.put(key: key, short, .durable)), .operation(.wait(.seconds(2))),
       .operation(.remove(key: key, .durable)), put(1, 50, .durable),
     ])
-    workload.access = .systemCalls
+    workload.mapsFiles = false
     let calls = try calls(workload)
     for index in calls.indices where calls[index] == .read {
       let fault = Fault(index: index, effect: .error(SystemError.inputOutput), extent: .kind)

@@ -27,7 +27,7 @@ struct FaultTests {
   /// open. `FaultFuzzer --sweep --sampled --seed 3807`.
   @Test("Unreadable records that are overwritten")
   func unreadableRecords() throws {
-    let workload = FaultWorkload.scripted(access: .systemCalls)
+    let workload = FaultWorkload.scripted(mapsFiles: false)
     let plain = FaultRun(workload, fault: nil)
     try plain.run()
     let reads = plain.calls.indices.filter { plain.calls[$0] == .read }

@@ -98,17 +98,17 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
   func run() throws -> CacheRecordCheck.Outcome {
     let version = try makeStore()
     if input.key.withBytes({ ReservedKey.contains($0) }) {
-      try withCache(.drop) { cache in
+      try withCache(drops: true) { cache in
         try require(try cache.keys().isEmpty, "a reserved key is shown")
       }
       return .other
     }
-    try withCache(.keep) { cache in
+    try withCache(drops: false) { cache in
       try readAll(cache, version)
       if let key = try usableKey(cache) { try read(cache, key, version) }
       try require(try cache.statistics().count == 1, "a record that is to be kept is gone")
     }
-    return try withCache(.drop) { cache in
+    return try withCache(drops: true) { cache in
       let outcome = try dropOrRead(cache, version)
       if let key = try usableKey(cache), case .value(let value) = value {
         // Whatever was there before, a read finds a newly written value.
@@ -131,13 +131,13 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
   }
 
   private func withCache<Result>(
-    _ policy: UnreadableValuePolicy, _ body: (DiskCache<Key, Value>) throws -> Result
+    drops: Bool, _ body: (DiskCache<Key, Value>) throws -> Result
   ) throws -> Result {
     let process = SimulatedProcess.start(on: disk, seed: 2)
     defer { process.kill() }
     var configuration = DiskCacheConfiguration()
     configuration.store = .simulated(clock)
-    configuration.unreadableValuePolicy = policy
+    configuration.dropsUnreadableValues = drops
     let cache = try DiskCache(
       path: SimulatedProcess.path, configuration: configuration, keyCoder: keyCoder,
       valueCoder: valueCoder, environment: process.environment)

@@ -63,7 +63,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       sectorByteCount: choices.once(in: 3) ? 4096 : 512, reservesBlocks: !choices.once(in: 5))
     disk.exchanges = !choices.once(in: 4)
     configuration = .simulated(clock)
-    if choices.once(in: 5) { configuration.access = .systemCalls }
+    if choices.once(in: 5) { configuration.mapsFiles = false }
     if choices.once(in: 3) { configuration.durability = .durable }
     if choices.once(in: 2) {
       // Keeps background compaction busy.
@@ -90,7 +90,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       disk.leastMappedByteCount = 64 << 20
       followers = SimulatedFollowers(
         FuzzRandom(seed: UInt64(choices.below(1 << 30))), configuration,
-        areToldOfWrites: configuration.access == .mapped && disk.reservesBlocks)
+        areToldOfWrites: configuration.mapsFiles && disk.reservesBlocks)
     }
     process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
     if isFollowed { process.tellFollowers() }

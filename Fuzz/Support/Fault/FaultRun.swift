@@ -49,7 +49,7 @@ package final class FaultRun {
       sectorByteCount: workload.sectorByteCount, reservesBlocks: workload.reservesBlocks)
     disk.exchanges = workload.exchanges
     var configuration = StoreConfiguration.simulated(clock)
-    configuration.access = workload.access
+    configuration.mapsFiles = workload.mapsFiles
     configuration.countLimit = workload.countLimit
     self.configuration = configuration
     choices = FuzzRandom(seed: seed)

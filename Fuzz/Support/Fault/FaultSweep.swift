@@ -30,7 +30,7 @@ package struct FaultSweep {
   /// - Parameter failedSyncCount: for how many syncs of each workload to try failures during the
   ///   recovery from a failed sync.
   package static func scripted(failedSyncCount: Int = .max) throws -> FaultSweep {
-    var unreserved = [FaultWorkload.scripted(access: .systemCalls), .lists(access: .systemCalls)]
+    var unreserved = [FaultWorkload.scripted(mapsFiles: false), .lists(mapsFiles: false)]
     for index in unreserved.indices {
       unreserved[index].reservesBlocks = false
       unreserved[index].exchanges = false

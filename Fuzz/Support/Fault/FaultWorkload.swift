@@ -1,4 +1,4 @@
-package import CairnStore
+internal import CairnStore
 
 /// The steps of a run with faults, fixed in advance so that every run makes the same calls up to
 /// the fault.
@@ -29,22 +29,22 @@ package struct FaultWorkload: Sendable {
   }
 
   package var steps: [Step]
-  package var access: StoreConfiguration.Access = .mapped
+  package var mapsFiles: Bool = true
   package var reservesBlocks = true
   package var exchanges = true
   package var sectorByteCount = 512
   /// If set, no entry has a lifetime.
   package var countLimit: Int?
 
-  package init(steps: [Step], access: StoreConfiguration.Access = .mapped) {
+  package init(steps: [Step], mapsFiles: Bool = true) {
     self.steps = steps
-    self.access = access
+    self.mapsFiles = mapsFiles
   }
 
   // MARK: The scripted one
 
   /// Covers everything that a store does.
-  package static func scripted(access: StoreConfiguration.Access = .mapped) -> FaultWorkload {
+  package static func scripted(mapsFiles: Bool = true) -> FaultWorkload {
     var script = Script()
     // Every kind of write. The first begins a session.
     script.put(0, 40, .process)
@@ -110,12 +110,12 @@ package struct FaultWorkload: Sendable {
     script.put(4, 50, .process)
     script.add(.wait(.milliseconds(100)))
     script.put(5, 500, .durable)
-    return FaultWorkload(steps: script.steps, access: access)
+    return FaultWorkload(steps: script.steps, mapsFiles: mapsFiles)
   }
 
   /// Covers everything that goes through lists of entries, and everything that holds an earlier
   /// state of the store while other calls continue.
-  package static func lists(access: StoreConfiguration.Access = .mapped) -> FaultWorkload {
+  package static func lists(mapsFiles: Bool = true) -> FaultWorkload {
     var script = Script()
     for (number, byteCount) in [(0, 40), (1, 700), (2, 60), (3, 1500), (4, 80)] {
       script.put(number, byteCount, .process)
@@ -147,7 +147,7 @@ package struct FaultWorkload: Sendable {
     script.put(8, 66_000, .process)
     script.put(3, 45, .process)
     script.add(.backup(to: "/backup-2"))
-    return FaultWorkload(steps: script.steps, access: access)
+    return FaultWorkload(steps: script.steps, mapsFiles: mapsFiles)
   }
 
   /// Covers the effects of a limit.
@@ -231,7 +231,7 @@ package struct FaultWorkload: Sendable {
     }
     var workload = FaultWorkload(steps: steps)
     workload.countLimit = countLimit
-    workload.access = choices.once(in: 3) ? .systemCalls : .mapped
+    workload.mapsFiles = !choices.once(in: 3)
     workload.reservesBlocks = !choices.once(in: 5)
     workload.exchanges = !choices.once(in: 4)
     workload.sectorByteCount = choices.once(in: 3) ? 4096 : 512

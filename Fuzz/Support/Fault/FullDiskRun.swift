@@ -26,7 +26,7 @@ package struct FullDiskRun {
     disk = SimulatedDisk(reservesBlocks: !choices.once(in: 6))
     disk.exchanges = !choices.once(in: 5)
     var configuration = StoreConfiguration.simulated(clock)
-    if choices.once(in: 3) { configuration.access = .systemCalls }
+    if choices.once(in: 3) { configuration.mapsFiles = false }
     if choices.once(in: 2) { configuration.segmentByteLimit = 256 << 10 }
     self.configuration = configuration
     process = SimulatedProcess.start(on: disk, seed: 0)

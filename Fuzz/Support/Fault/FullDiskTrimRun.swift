@@ -23,7 +23,7 @@ package struct FullDiskTrimRun {
     var choices = FuzzRandom(seed: seed)
     var configuration = StoreConfiguration.simulated(clock)
     // The simulation examines each record that is written into a mapping.
-    if choices.once(in: 2) { configuration.access = .systemCalls }
+    if choices.once(in: 2) { configuration.mapsFiles = false }
     configuration.segmentByteLimit = (64 << 10) << choices.element(of: [0, 2, 4, 10])
     self.configuration = configuration
     valueByteCount = [60, 100, 300, 1000, 5000][choices.below(5)]

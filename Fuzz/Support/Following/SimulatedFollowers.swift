@@ -97,7 +97,7 @@ final class SimulatedFollowers {
   private func makeFollower() -> SimulatedFollower {
     guard let disk else { preconditionFailure("there is no disk") }
     var configuration = configuration
-    configuration.access = random.once(in: 3) ? .systemCalls : .mapped
+    configuration.mapsFiles = !random.once(in: 3)
     let freshness = random.once(in: 3) ? Freshness.manual : .everyRead
     return SimulatedFollower(
       disk, seed: random.next(), configuration, freshness, asks: !areToldOfWrites)

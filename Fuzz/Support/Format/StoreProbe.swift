@@ -143,7 +143,7 @@ struct StoreProbe {
 
     var configuration = StoreConfiguration()
     configuration.log = .silent
-    configuration.access = .systemCalls
+    configuration.mapsFiles = false
     configuration.clock = FixedClock()
     let store: Store
     do {

@@ -33,7 +33,7 @@ struct SalvageContents: Equatable {
     do {
       var configuration = StoreConfiguration.simulated(ManualClock())
       // With system calls, an unreadable sector is an error, not a signal.
-      configuration.access = .systemCalls
+      configuration.mapsFiles = false
       let store = try Store(
         path: path, configuration: configuration, environment: process.environment, readOnly: true)
       var keys: [[UInt8]] = []

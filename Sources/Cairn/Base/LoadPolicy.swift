@@ -76,7 +76,7 @@ public struct LoadPolicy: Sendable, Hashable {
   public init() {}
 
   /// The default policy: only fresh values, and no time limits.
-  public static var standard: LoadPolicy { LoadPolicy() }
+  package static var standard: LoadPolicy { LoadPolicy() }
 
   /// The share of a value's lifetime during which no call reloads the value.
   @usableFromInline

@@ -39,7 +39,7 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   init(for cache: DiskCache<Key, Value>) { self.cache = cache }
 
   /// The number of changes so far, including overridden ones.
-  public var count: Int { contents.changes.count }
+  package var count: Int { contents.changes.count }
 
   /// The value of a key: what this batch has set, or else what the cache has on disk. The batch is
   /// written only if the cache's value is then still the same, or the key is still absent.

@@ -287,7 +287,7 @@ extension DiskCache {
   func followPolicy(_ error: StoreError, _ key: RawSpan) throws(StoreError) {
     guard case .undecodable(let version, _) = error else { throw error }
     events.counters.undecodable.add()
-    guard configuration.unreadableValuePolicy == .drop else { throw error }
+    guard configuration.dropsUnreadableValues else { throw error }
     try drop(key, version: version, error)
   }
 

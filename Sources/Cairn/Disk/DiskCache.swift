@@ -67,8 +67,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   public let configuration: DiskCacheConfiguration
   /// The name that the cache was opened with, or the last part of its path.
   public let name: String
-  /// Where the open moved a corrupt store, if it found one and the `corruptStorePolicy` is
-  /// `.quarantine`. Otherwise `nil`.
+  /// Where the open moved a corrupt store, if it found one and `quarantinesCorruptStores` is set.
+  /// Otherwise `nil`.
   public let quarantinePath: String?
 
   /// The cache's directory.
@@ -123,7 +123,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
           path: path, configuration: storeConfiguration, environment: environment, readOnly: false)
       }
       (store, quarantinePath) =
-        configuration.corruptStorePolicy == .quarantine
+        configuration.quarantinesCorruptStores
         ? try quarantine.open(open) : (try open(), nil)
     }
     comparesBytes = keyCoder.comparesBytes

@@ -16,21 +16,8 @@ enum CacheOperation: String, Sendable {
 }
 
 extension DiskCache {
-  /// How long a call must take to be reported in the log as slow. With zero or less, every call is
-  /// slow. `nil` means that no call is timed.
-  ///
-  /// If the threshold is set, the cache times each call that reaches the disk, and
-  /// ``CacheStatistics/prometheus(prefix:)`` has the durations. A read that finds its value in
-  /// memory is never timed. A change applies to calls that begin later. The next open uses its
-  /// configuration again.
-  ///
-  /// The log gets at most one warning a second, without the key. It says how many slow calls it
-  /// has left out. The duration of an async call includes its wait for a thread. Loads are timed by
-  /// the cache's clock, and include the write of the loaded value. Some calls read the disk more
-  /// than once: an update reads before it writes, and a load reads again before it calls the
-  /// loader. Each of these reads is timed. Calls about many entries, such as trims, iteration and
-  /// backups, are not timed, except removals by keys, by tag or of everything.
-  public var slowCallThreshold: Duration? {
+  /// See ``DiskCacheConfiguration/slowCallThreshold``. A change applies to calls that begin later.
+  package var slowCallThreshold: Duration? {
     get { calls.threshold }
     set { calls.threshold = newValue }
   }

@@ -22,7 +22,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   /// the type or its encoding changes. 0, the default, means no tag.
   ///
   /// A value with another tag is never decoded. Depending on
-  /// ``DiskCacheConfiguration/unreadableValuePolicy``, a read throws
+  /// ``DiskCacheConfiguration/dropsUnreadableValues``, a read throws
   /// ``/CairnStore/StoreError/undecodable(version:reason:)``, or is a miss that removes the value.
   public let tag: UInt32
   @usableFromInline let withBytes: Encoding

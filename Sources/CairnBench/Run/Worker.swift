@@ -167,7 +167,7 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     StoreOptions(
       durability: durability == .process && configuration.store.isSyncedEachSecond
         ? .interval(.seconds(1)) : durability,
-      verification: configuration.store == .cairnFirstRead ? .firstRead : .everyRead,
+      verifiesEveryRead: configuration.store != .cairnFirstRead,
       expectedKeyCount: data.keyCount,
       expectedByteCount: data.keyCount * (BenchKey.byteCount + data.valueByteCount))
   }

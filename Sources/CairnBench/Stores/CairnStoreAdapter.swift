@@ -13,7 +13,7 @@ final class CairnStoreAdapter: KeyValueStore {
   init(at path: String, options: StoreOptions) throws {
     var configuration = StoreConfiguration()
     configuration.durability = options.durability
-    configuration.verification = options.verification
+    configuration.verifiesEveryRead = options.verifiesEveryRead
     store = try Store(path: path, configuration: configuration)
   }
 

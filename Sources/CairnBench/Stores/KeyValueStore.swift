@@ -58,7 +58,7 @@ struct StoreOptions: Sendable {
   /// What an acknowledged write survives.
   var durability: Durability = .process
   /// When Cairn checks values. The peers have no such choice.
-  var verification: Verification = .everyRead
+  var verifiesEveryRead = true
   var expectedKeyCount = 0
   var expectedByteCount = 0
 }

@@ -21,7 +21,7 @@ public struct Batch: ~Copyable {
   }
 
   /// The number of writes so far.
-  public var count: Int { records.operations.count }
+  package var count: Int { records.operations.count }
 
   // MARK: Reading
 

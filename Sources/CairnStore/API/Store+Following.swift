@@ -22,7 +22,7 @@ extension Store {
   /// up.
   ///
   /// A writer that can map files and reserve blocks (on ext4, XFS and tmpfs, with
-  /// `access = .mapped`) announces each write, so that reads see it. With any other writer, or if
+  /// `mapsFiles = true`) announces each write, so that reads see it. With any other writer, or if
   /// no writer has opened the store since the machine started, reads see changes only after a
   /// `catchUp` or a change of the manifest.
   ///

@@ -115,8 +115,7 @@ public struct StoreConfiguration: Sendable {
   /// still have an undamaged backup.
   ///
   /// Scrubs are off by default, because the disk may be asleep, metered or busy. 1 MiB per second
-  /// covers 80 GiB a day. A scrub checks all heads and the newest values, whatever `verification`
-  /// says. It reports damage to `damageObserver` and the log, and changes nothing. A *cycle* reads
+  /// covers 80 GiB a day. A scrub checks all heads and the newest values. It reports damage to `damageObserver` and the log, and changes nothing. A *cycle* reads
   /// the whole log once. A session begins one at most once a day, at a random segment, so sessions
   /// that are long enough for one segment together read the whole log. Each step of a cycle reads
   /// 256 KiB, and the first step loads the whole index. A session that is too short for
@@ -135,9 +134,14 @@ public struct StoreConfiguration: Sendable {
   /// few dozen threads, calls wait for each other at the disk.
   public var concurrentCallLimit: Int = 16
 
-  /// Which reads check a value against its checksum. Default `.everyRead`, or `.firstRead` in a
-  /// cache.
-  public var verification: Verification = .everyRead
+  /// Whether every read checks its value against the checksum. Default true, or false in a cache.
+  ///
+  /// With `false`, a large value is checked only by its first read since the segment was mapped or
+  /// the record was moved. Large values are those of 4 KiB or more in segments that this process does
+  /// not write to. If such a value is damaged after its first read, a scrub, a verification or the
+  /// next session finds the damage. All reads check the record's header and key. RocksDB and ZFS
+  /// offer the same choice.
+  public var verifiesEveryRead = true
 
   /// How long an open waits if the store is open elsewhere, for example in a server that is
   /// shutting down. With zero, the default, the open throws `locked` at once.
@@ -146,8 +150,12 @@ public struct StoreConfiguration: Sendable {
   /// be next.
   public var lockTimeout: Duration = .zero
 
-  /// How the store reads and writes its files. Default `.mapped`.
-  public var access: Access = .mapped
+  /// Whether the store maps its files into memory, the fastest way. Default true.
+  ///
+  /// As with every mapped file, a failing disk, or another program that truncates a file, can raise
+  /// SIGBUS in the process. With `false`, each read and write is a system call, `pread` or `pwrite`,
+  /// and failures cause errors instead.
+  public var mapsFiles = true
 
   /// Whether an open creates the store if it does not exist. Default `true`.
   public var createsStore: Bool = true
@@ -195,16 +203,6 @@ public struct StoreConfiguration: Sendable {
   /// A close makes no checkpoint if at most this many records have been written since the last one,
   /// because the next open reads them as quickly.
   package var checkpointRecordThreshold: Int = 16
-
-  /// How the store reads and writes its files.
-  public enum Access: Sendable, Hashable {
-    /// By memory mappings, the fastest way. As with every mapped file, a failing disk, or another
-    /// program that truncates a file, can raise SIGBUS in the process.
-    case mapped
-    /// By `pread` and `pwrite`: a system call for every read and write. Failures cause errors
-    /// instead of SIGBUS.
-    case systemCalls
-  }
 
   /// Makes the default configuration: writes are durable, and nothing is limited.
   public init() {}

@@ -8,13 +8,13 @@ package final class Reader: Sendable {
   let session: Session
   let lookup: Lookup
   let log: LogWriter
-  private let verification: Verification
+  private let verifiesEveryRead: Bool
 
   init(_ lookup: Lookup, _ log: LogWriter) {
     session = lookup.session
     self.lookup = lookup
     self.log = log
-    verification = session.configuration.verification
+    verifiesEveryRead = session.configuration.verifiesEveryRead
   }
 
   // MARK: Single keys
@@ -151,19 +151,19 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: false) { (found) throws(StoreError) in try entry(of: found) }
   }
 
-  /// Throws if `verification` requires a check and the value is damaged.
+  /// Checks the value, unless an earlier read has, and one check is enough.
   @inline(__always)
   func check(_ record: borrowing Record) throws(StoreError) {
-    if record.isVerified(by: verification) { return }
+    if !verifiesEveryRead, record.isVerified { return }
     try record.checkValue()
-    if verification == .firstRead { record.noteVerified() }
+    if !verifiesEveryRead { record.noteVerified() }
   }
 
   @inline(__always)
   private func value(of record: borrowing Record) throws(StoreError) -> [UInt8] {
-    if record.isVerified(by: verification) { return record.value.copied() }
+    if !verifiesEveryRead, record.isVerified { return record.value.copied() }
     let value = try record.checkedValue()
-    if verification == .firstRead { record.noteVerified() }
+    if !verifiesEveryRead { record.noteVerified() }
     return value
   }
 

@@ -194,16 +194,11 @@ package struct Record: ~Copyable {
     guard CRC32C.checksum(of: value) == header.valueChecksum else { throw badValue }
   }
 
-  /// Whether a read can skip the check of the value.
+  /// Whether the value is large, and an earlier read has checked it.
   @inline(__always)
-  func isVerified(by verification: Verification) -> Bool {
-    switch verification {
-    case .everyRead: false
-    case .firstRead:
-      header.valueByteCount >= PageBits.pageByteCount
-        && pinned.withOwner { $0.isVerified(at: offset + header.headByteCount) }
-    case .never: true
-    }
+  var isVerified: Bool {
+    header.valueByteCount >= PageBits.pageByteCount
+      && pinned.withOwner { $0.isVerified(at: offset + header.headByteCount) }
   }
 
   /// Remembers that the value is sound. No other value of a page or more begins in the same page.

@@ -35,7 +35,7 @@ extension OpenedStore {
           (try? Self.keepsFiles(from: lockFile)) ?? false
         }
       mapsFiles =
-        page != nil && isKept && configuration.access == .mapped && directory.mapsFiles
+        page != nil && isKept && configuration.mapsFiles && directory.mapsFiles
       clock = known ?? StoreClock(configuration.clock, lastRecorded: manifest.lastTime)
     }
 

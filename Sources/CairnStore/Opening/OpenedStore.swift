@@ -92,7 +92,7 @@ struct OpenedStore {
     let names = try directory.names()
     try Self.check(names, of: directory, configuration, mayCreate: mayCreate)
     reservesBlocks =
-      readOnly ? false : try Self.reservesBlocks(lock, access: configuration.access)
+      readOnly ? false : try Self.reservesBlocks(lock, mapsFiles: configuration.mapsFiles)
 
     bootIdentifier = try fileSystem.currentBoot(path: path)
     let file = ManifestFile(directory: directory)
@@ -126,7 +126,7 @@ struct OpenedStore {
     hash = SipHash(secret: manifest.hashSecret)
     let announced = Self.openPage(
       directory, manifest, bootIdentifier,
-      announces: environment.announces && reservesBlocks && configuration.access == .mapped)
+      announces: environment.announces && reservesBlocks && configuration.mapsFiles)
     page = announced?.page
     announcedBefore = announced?.before
     if page == nil, !readOnly, names.contains(FileName.followPage) {
@@ -143,7 +143,7 @@ struct OpenedStore {
     files = SegmentFiles(
       directory: directory, lockFile: lock, pageFile: page?.file ?? withdrawnPage,
       storeIdentifier: manifest.storeIdentifier,
-      usesMappings: configuration.access == .mapped && directory.mapsFiles,
+      usesMappings: configuration.mapsFiles && directory.mapsFiles,
       reservesBlocks: reservesBlocks, table: table)
     let openedManifest = manifest
     try recover(
@@ -232,11 +232,11 @@ struct OpenedStore {
   ///
   /// - Throws: `unsupportedFileSystem` if files are mapped but no blocks can be allocated.
   private static func reservesBlocks(
-    _ lock: File, access: StoreConfiguration.Access
+    _ lock: File, mapsFiles: Bool
   ) throws(StoreError) -> Bool {
     do { return try lock.reservesBlocks() } catch {
       guard case .unsupportedFileSystem(_, let name) = error else { throw error }
-      if access == .systemCalls { return false }
+      if !mapsFiles { return false }
       throw .unsupportedFileSystem(path: lock.directoryPath, name: name)
     }
   }

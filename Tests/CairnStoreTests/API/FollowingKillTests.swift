@@ -80,7 +80,7 @@ struct FollowingKillTests {
           threads = FollowingThreads(3, workload) { index in
             try Store.following(
               directory.store, .everyRead,
-              .small { $0.access = index == 0 ? .systemCalls : .mapped })
+              .small { $0.mapsFiles = index != 0 })
           }
         }
         if count >= limit { process.kill() }
@@ -102,7 +102,7 @@ struct FollowingKillTests {
     try Store.announcing(directory.store, FollowedWorkload.configuration).close()
     let threads = FollowingThreads(2, workload) { index in
       try Store.following(
-        directory.store, .everyRead, .small { $0.access = index == 0 ? .systemCalls : .mapped })
+        directory.store, .everyRead, .small { $0.mapsFiles = index != 0 })
     }
     for _ in 0..<4 {
       let store = try Store.announcing(directory.store, FollowedWorkload.configuration)

@@ -82,9 +82,9 @@ final class FollowingTests {
 
   @Test(
     "Whatever the writer does, the follower finds what the writer finds",
-    arguments: [StoreConfiguration.Access.mapped, .systemCalls])
-  func anything(access: StoreConfiguration.Access) throws {
-    var random = Seed.generator("anything \(access)")
+    arguments: [true, false])
+  func anything(mapsFiles: Bool) throws {
+    var random = Seed.generator("anything \(mapsFiles)")
     let configuration = StoreConfiguration.small {
       $0.spaceBound = 1.2
       $0.deadByteFloor = 0
@@ -92,9 +92,9 @@ final class FollowingTests {
     }
     var writer = try Store.announcing(directory.store, configuration, background: queue)
     let follower = try Store.following(
-      directory.store, .everyRead, .small { $0.access = access })
+      directory.store, .everyRead, .small { $0.mapsFiles = mapsFiles })
     let late = try Store.following(
-      directory.store, .manual, .small { $0.access = access })
+      directory.store, .manual, .small { $0.mapsFiles = mapsFiles })
     var model: [String: [UInt8]] = [:]
     func key() -> String { "key \(random.below(200))" }
     for step in 0..<200 {
@@ -169,7 +169,7 @@ extension FollowingTests {
     let writer = try Store.announcing(directory.store, background: queue)
     for key in keys { try writer.setValue("before", forKey: key) }
     let follower = try Store.following(
-      directory.store, .everyRead, .small { $0.access = .systemCalls }, fileSystem: fileSystem)
+      directory.store, .everyRead, .small { $0.mapsFiles = false }, fileSystem: fileSystem)
     #expect(try follower.count() == keys.count)
     try writer.write { batch in
       for key in keys { try batch.setValue("after", forKey: key) }
@@ -400,7 +400,7 @@ final class FollowingEndTests {
         [UInt8](repeating: UInt8(number), count: 1000), forKey: "key \(number % 150)")
     }
     let follower = try Store.following(
-      directory.store, .manual, .small { $0.access = isMapped ? .mapped : .systemCalls })
+      directory.store, .manual, .small { $0.mapsFiles = isMapped })
     let before = try follower.contents()
     let snapshot = try follower.snapshot()
     for number in 0..<200 where number % 3 > 0 { try writer.removeValue(forKey: "key \(number)") }

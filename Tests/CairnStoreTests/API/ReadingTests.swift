@@ -29,7 +29,7 @@ struct ReadingTests {
       try Store(
         directory.store + " many",
         .small {
-          $0.access = byCalls ? .systemCalls : .mapped; $0.clock = clock
+          $0.mapsFiles = !byCalls; $0.clock = clock
         })
     }
     var store = try open()
@@ -203,7 +203,7 @@ struct ReadingTests {
   @Test("System calls and mappings read and write the same bytes")
   func systemCalls() throws {
     try store.close()
-    let configuration = StoreConfiguration.small { $0.access = .systemCalls }
+    let configuration = StoreConfiguration.small { $0.mapsFiles = false }
     var expected: [String: [UInt8]] = [:]
     do {
       let store = try Store(directory.store, configuration)
@@ -222,7 +222,7 @@ struct ReadingTests {
   @Test("With system calls, every record of a sealed segment is still readable")
   func systemCallsAfterSealing() throws {
     try store.close()
-    let configuration = StoreConfiguration.small { $0.access = .systemCalls }
+    let configuration = StoreConfiguration.small { $0.mapsFiles = false }
     let queue = ManualBackgroundQueue()
     let store = try Store(directory.store, configuration, background: queue)
     for number in 0..<150 {
@@ -244,7 +244,7 @@ struct ReadingTests {
     arguments: ["contains", "info", "overwrite", "remove", "forEachKey", "count"])
   func looksReadHeadsOnly(operation: String) throws {
     let scene = try StoreScene()
-    let store = try scene.open { $0.access = .systemCalls }
+    let store = try scene.open { $0.mapsFiles = false }
     try store.setValue([UInt8].filled(4 << 20), forKey: "big", lifetime: .seconds(3600))
     let before = scene.fileSystem.readByteCount
     switch operation {

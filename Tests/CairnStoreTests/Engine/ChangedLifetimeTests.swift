@@ -166,7 +166,7 @@ final class ChangedLifetimeTests: StoreSuite {
       directory.store,
       .small {
         $0.clock = rewound
-        $0.access = .systemCalls
+        $0.mapsFiles = false
       }, fileSystem: system, background: queue)
     try store.setValue("v", forKey: "key", lifetime: .seconds(10))
     try store.setLifetime(.seconds(15), forKey: "key")
@@ -202,7 +202,7 @@ final class ChangedLifetimeTests: StoreSuite {
       directory.store,
       .small {
         $0.clock = clock
-        $0.access = .systemCalls
+        $0.mapsFiles = false
       }, fileSystem: system, background: queue)
     try store.setValue("old", forKey: "key", lifetime: .seconds(10))
     let reads = Mutex(0)

@@ -29,9 +29,9 @@ struct ConcurrencyTests {
 
   @Test(
     "Readers see whole values, and never an older value of a key than before",
-    arguments: [StoreConfiguration.Access.mapped, .systemCalls])
-  func monotonic(access: StoreConfiguration.Access) throws {
-    let store = try Store(directory.store, .small { $0.access = access })
+    arguments: [true, false])
+  func monotonic(mapsFiles: Bool) throws {
+    let store = try Store(directory.store, .small { $0.mapsFiles = mapsFiles })
     let keys = 8
     for key in 0..<keys { try store.setValue(Self.value(key, 0, byteCount: 10), forKey: "\(key)") }
     let writersLeft = Atomic(2)

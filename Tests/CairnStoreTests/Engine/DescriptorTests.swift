@@ -13,9 +13,9 @@ struct DescriptorTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  private func open(_ access: StoreConfiguration.Access = .mapped) throws -> Store {
+  private func open(mapsFiles: Bool = true) throws -> Store {
     try Store(
-      directory.store, .small { $0.access = access }, fileSystem: system, background: queue)
+      directory.store, .small { $0.mapsFiles = mapsFiles }, fileSystem: system, background: queue)
   }
 
   private static func value(_ number: Int, _ byteCount: Int = 5600) -> [UInt8] {
@@ -72,7 +72,7 @@ struct DescriptorTests {
 
   @Test("Files that are read by calls share a few descriptors")
   func systemCalls() throws {
-    let store = try open(.systemCalls)
+    let store = try open(mapsFiles: false)
     try fill(store, 0..<600)
     for number in 0..<600 {
       #expect(try store.value(forKey: "key \(number)") == Self.value(number))
@@ -85,9 +85,9 @@ struct DescriptorTests {
 
   @Test(
     "A snapshot shows files that were unlinked, and can be backed up",
-    arguments: [StoreConfiguration.Access.mapped, .systemCalls])
-  func retired(access: StoreConfiguration.Access) throws {
-    let store = try open(access)
+    arguments: [true, false])
+  func retired(mapsFiles: Bool) throws {
+    let store = try open(mapsFiles: mapsFiles)
     try fill(store)
     let snapshot = try store.snapshot()
     for number in 0..<250 { try store.removeValue(forKey: "key \(number)") }
@@ -102,18 +102,18 @@ struct DescriptorTests {
     #expect(try copy.count() == 250)
     #expect(try copy.value(forKey: "key 0") == Self.value(0))
     try copy.close()
-    if access == .mapped { #expect(system.mostOpenDescriptorCount <= 6) }
+    if mapsFiles { #expect(system.mostOpenDescriptorCount <= 6) }
     snapshot.close()
     queue.runAll()
-    system.awaitClosing(downTo: access == .mapped ? 3 : 3 + 16)
-    #expect(system.openDescriptorCount <= (access == .mapped ? 3 : 3 + 16))
+    system.awaitClosing(downTo: mapsFiles ? 3 : 3 + 16)
+    #expect(system.openDescriptorCount <= (mapsFiles ? 3 : 3 + 16))
     try store.close()
   }
 
   /// The file is removed between the check whether it is open and its opening by name.
   @Test("A read by calls finds a value whose segment is removed while its file is opened")
   func compactedWhileOpened() throws {
-    let store = try open(.systemCalls)
+    let store = try open(mapsFiles: false)
     try fill(store, 0..<600)
     for number in 0..<600 where number % 10 != 0 {
       try store.removeValue(forKey: "key \(number)")
@@ -141,7 +141,7 @@ struct DescriptorTests {
   }
 
   private func mostOpenInRemovalByCalls() throws -> Int {
-    let store = try open(.systemCalls)
+    let store = try open(mapsFiles: false)
     try fill(store, 0..<600)
     try store.removeAll()
     // The files are removed once the removal is on disk.
@@ -154,16 +154,16 @@ struct DescriptorTests {
 
   @Test(
     "A snapshot can be read after its store was closed, reopened and compacted",
-    arguments: [StoreConfiguration.Access.mapped, .systemCalls])
-  func afterClose(access: StoreConfiguration.Access) throws {
-    let store = try open(access)
+    arguments: [true, false])
+  func afterClose(mapsFiles: Bool) throws {
+    let store = try open(mapsFiles: mapsFiles)
     try fill(store)
     let snapshot = try store.snapshot()
     try store.close()
     // The directory and LOCK, so that no reader's file is truncated. Also files that are read by
     // calls.
-    if access == .mapped { #expect(system.openDescriptorCount == 2) }
-    let next = try Store(directory.store, .small { $0.access = access })
+    if mapsFiles { #expect(system.openDescriptorCount == 2) }
+    let next = try Store(directory.store, .small { $0.mapsFiles = mapsFiles })
     try next.removeAll()
     for number in 0..<250 {
       #expect(try snapshot.value(forKey: "key \(number)") == Self.value(number))

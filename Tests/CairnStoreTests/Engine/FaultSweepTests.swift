@@ -93,11 +93,11 @@ struct FaultSweepTests {
   /// A fixed workload on one file system, then a healthy open that must find every acknowledged
   /// write.
   static func run(
-    _ system: FaultyFileSystem, access: StoreConfiguration.Access = .mapped,
+    _ system: FaultyFileSystem, mapsFiles: Bool = true,
     arming fault: FaultyFileSystem.Fault? = nil
   ) throws -> Run {
     let directory = try TemporaryDirectory()
-    let configuration = StoreConfiguration.small { $0.access = access }
+    let configuration = StoreConfiguration.small { $0.mapsFiles = mapsFiles }
     var ledger = Ledger()
     let queue = ManualBackgroundQueue()
     if let fault { system.arm(fault) }
@@ -207,13 +207,13 @@ struct FaultSweepTests {
 
   @Test(
     "Without a failure, the workload does everything it should",
-    arguments: [StoreConfiguration.Access.mapped, .systemCalls])
-  func healthy(access: StoreConfiguration.Access) throws {
-    let run = try Self.run(FaultyFileSystem(), access: access)
+    arguments: [true, false])
+  func healthy(mapsFiles: Bool) throws {
+    let run = try Self.run(FaultyFileSystem(), mapsFiles: mapsFiles)
     #expect(run.faults == [])
     for call in FaultyFileSystem.Call.allCases
     where ![.makeDirectory, .openDirectory, .dropCache].contains(call) {
-      if access == .systemCalls, [.map, .protect, .prefault, .unmapPages].contains(call) {
+      if !mapsFiles, [.map, .protect, .prefault, .unmapPages].contains(call) {
         continue
       }
       #expect((run.counts[call] ?? 0) > 0, "\(call) is not called")
@@ -247,12 +247,12 @@ struct FaultSweepTests {
     "A single failing call does no harm with records read and written by system calls",
     arguments: FaultyFileSystem.Call.failing)
   func sweepSystemCalls(call: FaultyFileSystem.Call) throws {
-    let count = try Self.run(FaultyFileSystem(), access: .systemCalls).counts[call] ?? 0
+    let count = try Self.run(FaultyFileSystem(), mapsFiles: false).counts[call] ?? 0
     var reported = 0
     for index in stride(from: 0, to: count, by: max(1, count / 4)) {
       let fault = FaultyFileSystem.Fault(
         call: call, index: index, errorNumber: Self.errors[index % Self.errors.count])
-      let run = try Self.run(FaultyFileSystem(), access: .systemCalls, arming: fault)
+      let run = try Self.run(FaultyFileSystem(), mapsFiles: false, arming: fault)
       if !run.faults.isEmpty {
         Issue.record("\(fault) of \(count): \(run.faults.prefix(3))")
         reported += 1
@@ -304,12 +304,12 @@ struct FaultSweepTests {
 
   @Test(
     "Short reads and writes change nothing", arguments: [1, 7, 4096],
-    [StoreConfiguration.Access.mapped, .systemCalls])
-  func shortTransfers(limit: Int, access: StoreConfiguration.Access) throws {
+    [true, false])
+  func shortTransfers(limit: Int, mapsFiles: Bool) throws {
     // One byte at a time would take minutes for the whole workload.
     if limit == 1 {
       let directory = try TemporaryDirectory()
-      let configuration = StoreConfiguration.small { $0.access = access }
+      let configuration = StoreConfiguration.small { $0.mapsFiles = mapsFiles }
       let expected: [String: [UInt8]]
       do {
         let store = try Store(
@@ -321,7 +321,7 @@ struct FaultSweepTests {
       }
       #expect(try Store(directory.store, configuration).contents() == expected)
     } else {
-      let run = try Self.run(FaultyFileSystem(transferLimit: limit), access: access)
+      let run = try Self.run(FaultyFileSystem(transferLimit: limit), mapsFiles: mapsFiles)
       #expect(run.faults == [])
     }
   }
@@ -331,7 +331,7 @@ struct FaultSweepTests {
     let directory = try TemporaryDirectory()
     let system = FaultyFileSystem()
     let store = try Store(
-      directory.store, .small { $0.access = .systemCalls }, fileSystem: system)
+      directory.store, .small { $0.mapsFiles = false }, fileSystem: system)
     try store.setValue("old", forKey: "a")
     try store.setValue("old", forKey: "b")
     // The old record of one key or the other cannot be read.
@@ -361,7 +361,7 @@ struct FaultSweepTests {
     let system = FaultyFileSystem()
     let queue = ManualBackgroundQueue()
     let store = try Store(
-      directory.store, .small { $0.access = .systemCalls }, fileSystem: system, background: queue)
+      directory.store, .small { $0.mapsFiles = false }, fileSystem: system, background: queue)
     let value = [UInt8](repeating: 1, count: 1000)
     // Until only one more record fits. The next segment is ready.
     for number in 0..<62 { try store.setValue(value, forKey: "key\(number)") }

@@ -75,7 +75,7 @@ struct SealingTests {
     // The bound of a read is loaded first, and the file is read afterwards. A segment that is
     // sealed in between is shorter than the bound.
     let scene = try StoreScene()
-    let store = try scene.open { $0.access = .systemCalls }
+    let store = try scene.open { $0.mapsFiles = false }
     for index in 0..<1000 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
     var rolled = SegmentHeader.byteCount
     // The last record of the first segment, which is not sealed because no job has run.

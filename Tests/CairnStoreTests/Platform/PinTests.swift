@@ -61,7 +61,7 @@ struct PinTests {
   @Test("A put has no pin while it writes to a file")
   func put() throws {
     let scene = try StoreScene()
-    let store = try scene.open { $0.access = .systemCalls }
+    let store = try scene.open { $0.mapsFiles = false }
     try store.setValue("v", forKey: "key")
     let isBegun = Flag()
     let isFreedMeanwhile = Flag()

@@ -96,7 +96,7 @@ struct ReservationTests {
     #expect(try reader.text("key") == "v")
     try reader.close()
     let writer = try Store(
-      directory.store, .small { $0.access = .systemCalls }, fileSystem: withoutAllocation())
+      directory.store, .small { $0.mapsFiles = false }, fileSystem: withoutAllocation())
     try writer.setValue("w", forKey: "key")
     #expect(try writer.text("key") == "w")
     try writer.close()

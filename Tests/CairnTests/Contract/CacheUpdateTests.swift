@@ -251,7 +251,7 @@ struct CacheUpdateTests {
     try old.close()
     let keeping: DiskCache<String, String> = try scene.disk.cache(
       keys: .string, values: .string
-    ) { $0.unreadableValuePolicy = .keep }
+    ) { $0.dropsUnreadableValues = false }
     #expect(throws: StoreError.self) {
       try keeping.update(forKey: "a") { _ in
         Issue.record("called")
@@ -262,7 +262,7 @@ struct CacheUpdateTests {
     try keeping.close()
     let dropping: DiskCache<String, String> = try scene.disk.cache(
       keys: .string, values: .string
-    ) { $0.unreadableValuePolicy = .drop }
+    ) { $0.dropsUnreadableValues = true }
     let updated = try dropping.update(forKey: "a") { $0 ?? "none" }
     #expect(updated?.value == "none")
   }

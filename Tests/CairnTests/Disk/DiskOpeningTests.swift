@@ -13,9 +13,11 @@ struct DiskOpeningTests {
   func locked() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
-    for policy in CorruptStorePolicy.allCases {
+    for quarantines in [false, true] {
       #expect(throws: StoreError.locked(path: scene.path, inThisProcess: true)) {
-        let _: DiskCache<String, Int> = try scene.cache { $0.corruptStorePolicy = policy }
+        let _: DiskCache<String, Int> = try scene.cache {
+          $0.quarantinesCorruptStores = quarantines
+        }
       }
     }
     #expect(try cache.value(forKey: "a") == 1)

@@ -26,7 +26,7 @@ struct DiskQuarantineCrashTests {
       var configuration = DiskCacheConfiguration()
       configuration.store.log = .silent
       configuration.store = .simulated(ManualClock())
-      configuration.corruptStorePolicy = .quarantine
+      configuration.quarantinesCorruptStores = true
       return try DiskCache(
         path: path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
         environment: environment)

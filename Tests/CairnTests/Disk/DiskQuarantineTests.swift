@@ -25,7 +25,7 @@ struct DiskQuarantineTests {
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
   ) throws(StoreError) -> DiskCache<Int, String> {
     try scene.cache {
-      $0.corruptStorePolicy = .quarantine
+      $0.quarantinesCorruptStores = true
       change(&$0)
     }
   }
@@ -86,7 +86,7 @@ struct DiskQuarantineTests {
         // The path has an empty directory, and its opener has not created the store yet.
         do {
           let other: DiskCache<Int, String> = try scene.cache {
-            $0.corruptStorePolicy = .quarantine
+            $0.quarantinesCorruptStores = true
           }
           try other.setValue("acknowledged", forKey: 200)
           try other.close()
@@ -110,7 +110,7 @@ struct DiskQuarantineTests {
       for round in 0..<20 {
         guard
           let cache: DiskCache<Int, String> = try? scene.cache({
-            $0.corruptStorePolicy = .quarantine
+            $0.quarantinesCorruptStores = true
           })
         else { continue }
         let key = 1000 + thread * 100 + round

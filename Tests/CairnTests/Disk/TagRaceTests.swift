@@ -277,7 +277,7 @@ struct TagRaceTests {
       keys: .standard, values: .standard, files: files, path: nil
     ) {
       $0.memory = nil
-      $0.store.access = .systemCalls
+      $0.store.mapsFiles = false
     }
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
     try cache.setValue("2", forKey: "b")
@@ -310,7 +310,7 @@ struct TagRaceTests {
       keys: .standard, values: .standard, files: files, path: nil
     ) {
       $0.memory = nil
-      $0.store.access = .systemCalls
+      $0.store.mapsFiles = false
     }
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
     try cache.setValue("2", forKey: "b")
@@ -382,7 +382,7 @@ struct TagRaceTests {
     try writer.setValue("1", forKey: "a", options: .tags(["x"]))
     try writer.setValue("2", forKey: "b")
     try writer.removeAll(tagged: "y")
-    let follower = try scene.follower(held: nil, files: files) { $0.store.access = .systemCalls }
+    let follower = try scene.follower(held: nil, files: files) { $0.store.mapsFiles = false }
     func readCount(finding body: () throws -> Bool) throws -> Int {
       let before = files.count.load(ordering: .relaxed)
       let isFound = try body()

@@ -20,11 +20,11 @@ struct UnreadableValueTests {
   }
 
   private func cache(
-    tag: UInt32, decodes: Bool = true, _ policy: UnreadableValuePolicy = .keep,
+    tag: UInt32, decodes: Bool = true, drops: Bool = false,
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
   ) throws -> DiskCache<String, String> {
     try scene.cache(keys: .string, values: coder(tag: tag, decodes: decodes)) {
-      $0.unreadableValuePolicy = policy
+      $0.dropsUnreadableValues = drops
       change(&$0)
     }
   }
@@ -60,7 +60,7 @@ struct UnreadableValueTests {
     #expect(try old.entry(forKey: "key")?.metadata == [5])
   }
 
-  @Test("If the policy is to drop, a value of another tag is a miss and is removed")
+  @Test("If the cache drops unreadable values, one of another tag is a miss and is removed")
   func dropped() throws {
     do {
       let old = try cache(tag: 1)
@@ -69,7 +69,7 @@ struct UnreadableValueTests {
       try old.close()
     }
     let log = Record<String>()
-    let new = try cache(tag: 2, .drop) { $0.store.log = DiagnosticLog { log.add("\($0)") } }
+    let new = try cache(tag: 2, drops: true) { $0.store.log = DiagnosticLog { log.add("\($0)") } }
     let events = Record<CacheEvent<String>>()
     new.observe { events.add($0) }
     #expect(try new.value(forKey: "key") == nil)
@@ -135,7 +135,7 @@ struct UnreadableValueTests {
         try reference.withLock { $0 }?.setValue("new", forKey: "key")
         throw CodingFailure("it is old")
       })
-    let cache = try scene.cache(keys: .string, values: coder) { $0.unreadableValuePolicy = .drop }
+    let cache = try scene.cache(keys: .string, values: coder) { $0.dropsUnreadableValues = true }
     reference.withLock { $0 = cache }
     defer { reference.withLock { $0 = nil } }
     try cache.setValue("old", forKey: "key")
@@ -171,14 +171,14 @@ struct UnreadableValueTests {
   }
 
   @Test(
-    "An iteration skips unreadable values and continues", arguments: UnreadableValuePolicy.allCases)
-  func iterating(policy: UnreadableValuePolicy) throws {
+    "An iteration skips unreadable values and continues", arguments: [false, true])
+  func iterating(drops: Bool) throws {
     do {
       let old = try cache(tag: 1)
       for number in 0..<5 { try old.setValue("old", forKey: "old \(number)") }
       try old.close()
     }
-    let new = try cache(tag: 2, policy)
+    let new = try cache(tag: 2, drops: drops)
     for number in 0..<5 { try new.setValue("new", forKey: "new \(number)") }
     var found: [String] = []
     let skipped = try new.forEachEntry { entry in
@@ -187,7 +187,7 @@ struct UnreadableValueTests {
     }
     #expect(skipped == 5)
     #expect(found.sorted() == (0..<5).map { "new \($0)" })
-    #expect(try new.count() == (policy == .keep ? 10 : 5))
+    #expect(try new.count() == (drops ? 5 : 10))
   }
 
   /// The part of a record that is damaged.
@@ -303,7 +303,7 @@ struct UnreadableValueTests {
   @Test("A damaged value is an error whatever the policy, and a read never drops it")
   func damaged() throws {
     try damage(.value)
-    let cache = try cache(tag: 0, .drop)
+    let cache = try cache(tag: 0, drops: true)
     for _ in 0..<2 {
       let error = #expect(throws: StoreError.self) { try cache.value(forKey: "key") }
       guard case .corrupt = try #require(error) else {

@@ -143,7 +143,7 @@ struct FollowingCacheCallTests {
       ""
     }.tagged(9)
     let keeping = try scene.follower(values: other)
-    let dropping = try scene.follower(values: other) { $0.unreadableValuePolicy = .drop }
+    let dropping = try scene.follower(values: other) { $0.dropsUnreadableValues = true }
     let version = try #require(try writer.info(forKey: "a")?.version)
     #expect(
       cacheError { _ = try keeping.value(forKey: "a") }

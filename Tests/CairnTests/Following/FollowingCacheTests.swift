@@ -77,7 +77,7 @@ struct FollowingCacheTests {
       KeyCoder<String>.standard,
     ]
     let follower = try scene.follower(held: run == 0 ? 40 : .max, keys: keys[run]) {
-      $0.store.access = run == 1 ? .systemCalls : .mapped
+      $0.store.mapsFiles = run != 1
     }
     let late = try scene.follower(.manual)
     var model: [String: String] = [:]

@@ -60,9 +60,9 @@ final class CompactionTests: StoreSuite {
 
   @Test(
     "After a manual compaction, no dead byte is left and no entry has changed",
-    arguments: [StoreConfiguration.Access.mapped, .systemCalls])
-  func byHand(access: StoreConfiguration.Access) throws {
-    let store = try makeStore { $0.access = access }
+    arguments: [true, false])
+  func byHand(mapsFiles: Bool) throws {
+    let store = try makeStore { $0.mapsFiles = mapsFiles }
     try fill(store)
     try store.write { batch in
       for number in 0..<20 { try batch.setValue("in a batch", forKey: "batch\(number)") }

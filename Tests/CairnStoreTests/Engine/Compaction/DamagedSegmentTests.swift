@@ -40,7 +40,7 @@ final class DamagedSegmentTests: StoreSuite {
   /// A store whose first segment has live and dead values.
   private func openStore() throws -> Store {
     let store = try scene.open { [events] in
-      $0.access = .mapped
+      $0.mapsFiles = true
       $0.damageObserver = { events.add($0) }
     }
     for number in 0..<Self.coldCount { try store.setValue(value(number), forKey: "cold/\(number)") }

@@ -64,7 +64,7 @@ struct ReplacedDamageTests {
       try Store(
         path,
         .small {
-          $0.access = .systemCalls
+          $0.mapsFiles = false
           $0.checkpointRecordThreshold = 0
         }, fileSystem: system, background: queue)
     }

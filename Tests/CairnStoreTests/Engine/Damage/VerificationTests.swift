@@ -15,7 +15,7 @@ struct VerificationTests {
 
   @Test("By default, each read of a store checks")
   func everyRead() throws {
-    #expect(StoreConfiguration().verification == .everyRead)
+    #expect(StoreConfiguration().verifiesEveryRead)
     let store = try scene.open()
     try scene.fill(store, byteCount: 5000)
     _ = try store.value(forKey: "key 1")
@@ -25,7 +25,7 @@ struct VerificationTests {
 
   @Test("With .firstRead, the first read checks, and later ones do not; a scrub and an open do")
   func firstRead() throws {
-    let store = try scene.open { $0.verification = .firstRead }
+    let store = try scene.open { $0.verifiesEveryRead = false }
     try scene.fill(store, byteCount: 5000)
     let sound = try #require(try store.value(forKey: "key 1"))
     let event = try scene.damageValue("key 1")
@@ -36,14 +36,14 @@ struct VerificationTests {
     #expect(try store.snapshot().value(forKey: "key 1") == damaged)
     #expect(try store.scrub().damage == [event])
     try store.close()
-    let again = try scene.open { $0.verification = .firstRead }
+    let again = try scene.open { $0.verifiesEveryRead = false }
     #expect(isRefused(again, "key 1"))
     #expect(isRefused(again, "key 1"), "what was found damaged is not taken for sound")
   }
 
   @Test("Each way of reading remembers what it found sound", arguments: 0..<4)
   func remembering(way: Int) throws {
-    let store = try scene.open { $0.verification = .firstRead }
+    let store = try scene.open { $0.verifiesEveryRead = false }
     try scene.fill(store, byteCount: 5000)
     switch way {
     case 0: _ = try store.withValue(forKey: "key 2") { $0.byteCount }
@@ -59,7 +59,7 @@ struct VerificationTests {
 
   @Test("Small values are checked at each read")
   func small() throws {
-    let store = try scene.open { $0.verification = .firstRead }
+    let store = try scene.open { $0.verifiesEveryRead = false }
     try scene.fill(store, byteCount: 4095)
     _ = try store.value(forKey: "key 1")
     _ = try scene.damageValue("key 1")
@@ -68,7 +68,7 @@ struct VerificationTests {
 
   @Test("Values in the active segment are checked at each read")
   func active() throws {
-    let store = try scene.open { $0.verification = .firstRead }
+    let store = try scene.open { $0.verifiesEveryRead = false }
     try scene.fill(store, byteCount: 5000)
     _ = try store.value(forKey: "key 59")
     _ = try scene.damageValue("key 59")
@@ -80,7 +80,7 @@ struct VerificationTests {
     let first = try scene.open()
     try scene.fill(first, 0..<2, byteCount: 5000)
     try first.close()
-    let store = try scene.open { $0.verification = .firstRead }
+    let store = try scene.open { $0.verifiesEveryRead = false }
     _ = try store.value(forKey: "key 1")
     try scene.fill(store, 2..<3, byteCount: 5000)
     #expect(try Image(of: scene.directory.store).segmentNames.count == 1, "the log continues there")
@@ -91,7 +91,7 @@ struct VerificationTests {
   @Test("A record that a compaction has moved is checked again")
   func moved() throws {
     let store = try scene.open {
-      $0.verification = .firstRead
+      $0.verifiesEveryRead = false
       $0.spaceBound = 1000
     }
     try scene.fill(store, byteCount: 5000)

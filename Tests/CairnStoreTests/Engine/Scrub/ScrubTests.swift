@@ -96,7 +96,7 @@ struct ScrubTests {
     "A damaged value is reported by event with its key, in a sealed and in the active segment",
     arguments: [0, 1, 59], [true, false])
   func value(number: Int, isMapped: Bool) throws {
-    let store = try scene.open { if !isMapped { $0.access = .systemCalls } }
+    let store = try scene.open { if !isMapped { $0.mapsFiles = false } }
     try scene.fill(store)
     let event = try scene.damageValue("key \(number)")
     let report = try store.scrub()
@@ -109,14 +109,6 @@ struct ScrubTests {
     #expect(storeError { _ = try store.value(forKey: "key \(number)") }?.corruption == event.place)
     try scene.fill(store, number..<(number + 1))
     #expect(try store.scrub().damage == [], "a write heals it")
-  }
-
-  @Test("Values are checked even if reads do not check them")
-  func unverified() throws {
-    let store = try scene.open { $0.verification = .never }
-    try scene.fill(store)
-    let event = try scene.damageValue("key 7")
-    #expect(try store.scrub().damage == [event])
   }
 
   @Test("A value that was overwritten or removed does not matter")
@@ -166,7 +158,7 @@ struct ScrubTests {
 
   @Test("Where a file is cut off, a scrub skips the rest at once")
   func cutOff() throws {
-    let store = try scene.open { $0.access = .systemCalls }
+    let store = try scene.open { $0.mapsFiles = false }
     try scene.fill(store)
     let (file, record) = try scene.place(of: "key 3")
     let isCut = unsafe truncate("\(scene.directory.store)/\(file)", off_t(record.offset)) == 0
@@ -207,7 +199,7 @@ struct ScrubTests {
 
   @Test("A segment whose file was removed is reported with its keys", arguments: [true, false])
   func missingFile(isMapped: Bool) throws {
-    let store = try scene.open { if !isMapped { $0.access = .systemCalls } }
+    let store = try scene.open { if !isMapped { $0.mapsFiles = false } }
     try scene.fill(store)
     let (file, _) = try scene.place(of: "key 3")
     let keys = try Image(of: scene.directory.store).records(in: file)

@@ -353,7 +353,7 @@ struct EvictionTests {
       directory.store,
       .small {
         $0.countLimit = 2000
-        $0.access = .systemCalls
+        $0.mapsFiles = false
       }, fileSystem: fileSystem, background: ManualBackgroundQueue())
     for number in 0..<2000 { try store.setValue("v", forKey: "\(number)") }
     let failureCount = Mutex(0)

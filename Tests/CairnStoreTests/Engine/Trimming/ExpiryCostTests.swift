@@ -8,7 +8,7 @@ final class ExpiryCostTests: StoreSuite {
 
   func open(_ path: String? = nil) throws -> Store {
     try Store(
-      path ?? directory.store, .small(clock: clock) { $0.access = .systemCalls },
+      path ?? directory.store, .small(clock: clock) { $0.mapsFiles = false },
       fileSystem: system, background: queue)
   }
 

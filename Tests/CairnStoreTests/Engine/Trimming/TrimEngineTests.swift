@@ -18,9 +18,9 @@ final class TrimEngineTests: StoreSuite {
 
   @Test(
     "After a kill and after a close, removed entries stay removed",
-    arguments: [true, false], [StoreConfiguration.Access.mapped, .systemCalls])
-  func reopened(clean: Bool, access: StoreConfiguration.Access) throws {
-    let store = try makeStore { $0.access = access }
+    arguments: [true, false], [true, false])
+  func reopened(clean: Bool, mapsFiles: Bool) throws {
+    let store = try makeStore { $0.mapsFiles = mapsFiles }
     try fill(store, 500, byteCount: 300)
     try store.trim(.toCount(200))
     try store.removeValues(forKeys: ["key400", "key401"])

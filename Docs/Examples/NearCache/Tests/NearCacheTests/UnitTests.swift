@@ -111,7 +111,7 @@ struct UnitTests {
   func floor() {
     let freshness = Freshness(limit: .seconds(2), policy: .expireAtLimit)
     let (now, second) = (bootTime(), Int64(1_000_000_000))
-    let long = SystemClock().now().advanced(by: .seconds(-60))
+    let long = Timestamp.now.advanced(by: .seconds(-60))
     freshness.begin(7, at: now - 4 * second)
     freshness.end()
     freshness.begin(8, at: now - 3 * second)
@@ -124,7 +124,7 @@ struct UnitTests {
     freshness.end()
     #expect(freshness.mayBeStale(8, asked: long))
     #expect(!freshness.mayBeStale(Freshness.noSession, asked: long))
-    #expect(freshness.mayBeStale(Freshness.noSession, asked: SystemClock().now()))
+    #expect(freshness.mayBeStale(Freshness.noSession, asked: Timestamp.now))
   }
 
   @Test("A near copy of an ended session was right when the session was last confirmed")
@@ -135,10 +135,10 @@ struct UnitTests {
     freshness.begin(7, at: bootTime() - 5_000_000_000)
     freshness.end()
     let age =
-      SystemClock().now().millisecondsSinceEpoch
+      Timestamp.now.millisecondsSinceEpoch
       - freshness.lastKnownRight(7, asked: hour).millisecondsSinceEpoch
     #expect((4_990...5_100).contains(age))
-    let late = SystemClock().now()
+    let late = Timestamp.now
     #expect(freshness.lastKnownRight(7, asked: late) == late)
   }
 

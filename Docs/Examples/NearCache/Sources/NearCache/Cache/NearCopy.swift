@@ -20,7 +20,7 @@ extension NearCopy {
 
 /// The time before a request to the engine or the origin.
 struct Asked: Sendable {
-  let date = SystemClock().now()
+  let date = Timestamp.now
   /// By `bootTime`.
   let moment = bootTime()
 }

@@ -72,7 +72,7 @@ final class Freshness: Sendable {
   func lastKnownRight(_ session: UInt64, asked: Timestamp) -> Timestamp {
     guard let confirmed = sessions.withLock({ $0.known[session]?.confirmed }) else { return asked }
     let ago = Duration.nanoseconds(bootTime() - confirmed)
-    return max(asked, SystemClock().now().advanced(by: .zero - ago))
+    return max(asked, Timestamp.now.advanced(by: .zero - ago))
   }
 
   /// Whether a near copy may be returned as stale: it was known to be right at the last `catchUp`
@@ -83,7 +83,7 @@ final class Freshness: Sendable {
     if let confirmed, confirmed >= floor { return true }
     // One millisecond for rounding, and one because the two clocks are not read at the same time.
     let ago = Duration.nanoseconds(bootTime() - floor) - .milliseconds(2)
-    return asked > SystemClock().now().advanced(by: .zero - ago)
+    return asked > Timestamp.now.advanced(by: .zero - ago)
   }
 
   /// Begins a session. From `moment` on, all invalidations arrive.
