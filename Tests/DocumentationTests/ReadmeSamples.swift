@@ -40,7 +40,7 @@ struct ReadmeSamples {
         let about = Page(title: "About", body: "us")
 
         let configuration = DiskCacheConfiguration(
-          countLimit: 100_000, byteLimit: 1 << 30,
+          countLimit: 100_000, diskByteLimit: 1 << 30,
           memory: MemoryConfiguration(costLimit: 64 << 20))
         let pages = try await DiskCache<String, Page>.open(
           .name("pages"), configuration: configuration)

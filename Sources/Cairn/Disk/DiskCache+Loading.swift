@@ -74,7 +74,10 @@ extension DiskCache {
   ) async throws -> [Value?] {
     let options = options.with(lifetime)
     let found = try keys.map { (key: $0, value: try readableValue(forKey: $0)) }
-    let missing = found.filter { $0.value == nil }.map(\.key)
+    let now = store.clock.now().millisecondsSinceEpoch
+    let missing = try found.filter {
+      try $0.value == nil && !flights.history.isAbsent(bytes(of: $0.key), at: now)
+    }.map(\.key)
     if missing.isEmpty { return found.map(\.value) }
     let loaded = try await BulkLoad.values(of: missing, load) { [self] key, bulk in
       var load = newLoad(of: key, noteJoined: { bulk.decide(key) }) { flight in

@@ -94,9 +94,12 @@ public struct DiskCacheConfiguration: Sendable {
   ///     limit. The files may take more: unless writers outrun compaction, up to twice the limit
   ///     plus four segments. The size of a segment is an eighth of the limit, but at least 4 MiB
   ///     and at most 64 MiB. To limit the files, set `diskByteLimit`.
+  ///   - diskByteLimit: the maximum bytes of the files on disk, whatever they contain, or `nil` for no
+  ///     limit. What a user sees with `du`.
   ///   - memory: a memory tier in front of the disk, or `nil` for none.
   public init(
-    countLimit: Int? = nil, byteLimit: Int? = nil, memory: MemoryConfiguration? = nil
+    countLimit: Int? = nil, byteLimit: Int? = nil, diskByteLimit: Int? = nil,
+    memory: MemoryConfiguration? = nil
   ) {
     self.memory = memory
     store = StoreConfiguration()
@@ -105,6 +108,7 @@ public struct DiskCacheConfiguration: Sendable {
     store.spaceBound = 2
     store.countLimit = countLimit
     store.byteLimit = byteLimit
+    store.diskByteLimit = diskByteLimit
     if let byteLimit {
       store.segmentByteLimit = min(max(byteLimit / 8, 4 << 20), store.segmentByteLimit)
     }

@@ -96,7 +96,7 @@ public struct StoreView<Value: Sendable>: Sendable {
   ///   - durability: `nil` for the store's class.
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
-  /// - Returns: the new value, or `nil` if the key now has no value.
+  /// - Returns: the new value and its version, or `nil` if the key now has no value.
   /// - Throws: any error of `change`, unchanged. Otherwise a ``/CairnStore/StoreError``: see
   ///   `value(forKey:)` and `setValue`.
   @discardableResult
@@ -104,22 +104,12 @@ public struct StoreView<Value: Sendable>: Sendable {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil,
     _ change: (Value?) throws -> Value?
-  ) throws -> Value? {
-    let key = fullKey(key)
-    while true {
-      let attempt = try Attempt(self, key, options.with(lifetime), change)
-      guard let bytes = attempt.bytes else {
-        guard let version = attempt.version else { return nil }
-        if try store.compareAndRemove(forKey: key, expecting: version, durability: durability) {
-          return nil
-        }
-        continue
-      }
-      let result = try store.compareAndSet(
-        bytes, forKey: key, expecting: attempt.version, options: attempt.options,
-        durability: durability)
-      if case .stored = result { return attempt.value }
+  ) throws -> (value: Value, version: UInt64)? {
+    var value: Value?
+    let updated = try store.updateEntry(forKey: fullKey(key).rawSpan, durability: durability) {
+      try update($0, to: &value, options.with(lifetime), change)
     }
+    return value.flatMap { value in updated.map { (value, $0.version) } }
   }
 
   /// Changes the value of a key, like the synchronous form, but blocks no thread. `change` runs in
@@ -129,45 +119,23 @@ public struct StoreView<Value: Sendable>: Sendable {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     lifetime: Lifetime? = nil, options: EntryOptions = .standard, durability: Durability? = nil,
     _ change: (Value?) throws -> Value?
-  ) async throws -> Value? {
+  ) async throws -> (value: Value, version: UInt64)? {
     let key = fullKey(key)
-    while true {
-      let attempt = try Attempt(self, key, options.with(lifetime), change)
-      guard let bytes = attempt.bytes else {
-        guard let version = attempt.version else { return nil }
-        if try await store.compareAndRemove(
-          forKey: key, expecting: version, durability: durability)
-        {
-          return nil
-        }
-        continue
-      }
-      let result = try await store.compareAndSet(
-        bytes, forKey: key, expecting: attempt.version, options: attempt.options,
-        durability: durability)
-      if case .stored = result { return attempt.value }
+    var value: Value?
+    let updated = try await store.updateEntry(forKey: key, durability: durability) {
+      try update($0, to: &value, options.with(lifetime), change)
     }
+    return value.flatMap { value in updated.map { (value, $0.version) } }
   }
 
-  /// What an attempt of an update found, and what it writes.
-  private struct Attempt {
-    let version: UInt64?
-    let value: Value?
-    /// The encoded value, or `nil` for a removal.
-    let bytes: [UInt8]?
-    let options: EntryOptions
-
-    init(
-      _ view: StoreView, _ key: [UInt8], _ options: EntryOptions,
-      _ change: (Value?) throws -> Value?
-    ) throws {
-      let old = try view.found(key)
-      version = old?.version
-      value = try change(old?.value)
-      bytes = try value.map { try view.encoded($0) }
-      self.options = view.tagged(
-        options.keeping(old?.info, metadata: old?.metadata), with: old?.tags ?? [])
-    }
+  private func update(
+    _ entry: ByteEntry?, to value: inout Value?, _ options: EntryOptions,
+    _ change: (Value?) throws -> Value?
+  ) throws -> (value: [UInt8], options: EntryOptions)? {
+    let old = try entry.map { (entry) throws(StoreError) in try decoded(entry) }
+    value = try change(old?.value)
+    guard let value else { return nil }
+    return (try encoded(value), tagged(options.keeping(old), with: old?.tags ?? []))
   }
 
   /// Whether the key has a value. Does not count as an access. See `Store.contains`.

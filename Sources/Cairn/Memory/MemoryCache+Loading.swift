@@ -71,9 +71,11 @@ extension MemoryCache {
   ///     }
   ///
   /// A key that another call is already loading is not loaded again: this call waits for that load.
-  /// Other calls wait for this one in the same way. If the loader returns only some of the keys, those
-  /// are kept, and the others have no value, which is not remembered. If a load fails, the others are kept before the call throws. The call takes no stale
-  /// values, whatever the configured policy says. Otherwise like `value(forKey:orLoad:)`.
+  /// Other calls wait for this one in the same way. Keys that a loader of `loaded` has reported as
+  /// absent are not loaded while that report holds. If the loader returns only some of the keys, those
+  /// are kept, and the others have no value, which is not remembered. If a load fails, the others are
+  /// kept before the call throws. The call takes no stale values, whatever the configured policy says.
+  /// Otherwise like `value(forKey:orLoad:)`.
   ///
   /// - Parameters:
   ///   - keys: the keys.
@@ -89,7 +91,9 @@ extension MemoryCache {
   ) async throws -> [Value?] {
     let options = options.with(lifetime)
     let found = keys.map { (key: $0, value: value(forKey: $0)) }
-    let missing = found.filter { $0.value == nil }.map(\.key)
+    let now = clock.now()
+    let missing = found.filter { $0.value == nil && !flights.history.isAbsent($0.key, at: now) }
+      .map(\.key)
     if missing.isEmpty { return found.map(\.value) }
     let loaded = try await BulkLoad.values(of: missing, load) { [self] key, bulk in
       var load = newLoad(of: key, noteJoined: { bulk.decide(key) }) { flight in

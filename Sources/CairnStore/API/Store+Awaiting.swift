@@ -53,20 +53,28 @@ extension Store {
     _ change: (_ value: [UInt8]?) throws -> [UInt8]?
   ) async throws -> (value: [UInt8], version: UInt64)? {
     let key = key.withBytes { [UInt8](copying: $0) }
+    return try await updateEntry(forKey: key, durability: durability) { entry in
+      try change(entry?.value).map { ($0, options.with(lifetime).keeping(entry)) }
+    }
+  }
+
+  package nonisolated(nonsending) func updateEntry(
+    forKey key: [UInt8], durability: Durability?,
+    _ change: (ByteEntry?) throws -> (value: [UInt8], options: EntryOptions)?
+  ) async throws -> (value: [UInt8], version: UInt64)? {
     while true {
       let entry = try entry(forKey: key)
-      guard let value = try change(entry?.value) else {
-        guard let version = entry?.info.version else { return nil }
+      let version = entry?.info.version
+      if let (value, options) = try change(entry) {
+        let result = try await compareAndSet(
+          value, forKey: key, expecting: version, options: options, durability: durability)
+        if case .stored(let version) = result { return (value, version) }
+      } else {
+        guard let version else { return nil }
         if try await compareAndRemove(forKey: key, expecting: version, durability: durability) {
           return nil
         }
-        continue
       }
-      let result = try await compareAndSet(
-        value, forKey: key, expecting: entry?.info.version,
-        options: options.with(lifetime).keeping(entry?.info, metadata: entry?.metadata),
-        durability: durability)
-      if case .stored(let version) = result { return (value, version) }
     }
   }
 

@@ -34,31 +34,33 @@ extension Store {
     _ change: (_ value: [UInt8]?) throws -> [UInt8]?
   ) throws -> (value: [UInt8], version: UInt64)? {
     try key.withBytes { (key) throws in
-      try update(key, options: options.with(lifetime), durability: durability, change)
+      try updateEntry(forKey: key, durability: durability) { entry in
+        try change(entry?.value).map { ($0, options.with(lifetime).keeping(entry)) }
+      }
     }
   }
 
+  /// Like `update`, but `change` gets the whole entry and also returns the options.
   @usableFromInline
-  func update(
-    _ key: RawSpan, options: EntryOptions, durability: Durability?,
-    _ change: (_ value: [UInt8]?) throws -> [UInt8]?
+  package func updateEntry(
+    forKey key: RawSpan, durability: Durability?,
+    _ change: (ByteEntry?) throws -> (value: [UInt8], options: EntryOptions)?
   ) throws -> (value: [UInt8], version: UInt64)? {
     while true {
       let entry = try currentReader.entry(forKey: key)
-      guard let value = try change(entry?.value) else {
-        guard let version = entry?.info.version else { return nil }
+      let version = entry?.info.version
+      if let (value, options) = try change(entry) {
+        let result = try value.withBytes { (bytes) throws(StoreError) in
+          try engine.compareAndSet(
+            bytes, forKey: key, expecting: version, options: options, durability: durability)
+        }
+        if case .stored(let version) = result { return (value, version) }
+      } else {
+        guard let version else { return nil }
         if try engine.removeValue(forKey: key, expecting: version, durability: durability) {
           return nil
         }
-        continue
       }
-      let options = options.keeping(entry?.info, metadata: entry?.metadata)
-      let result = try value.withBytes { (bytes) throws(StoreError) in
-        try engine.compareAndSet(
-          bytes, forKey: key, expecting: entry?.info.version, options: options,
-          durability: durability)
-      }
-      if case .stored(let version) = result { return (value, version) }
     }
   }
 
@@ -161,7 +163,7 @@ struct Increment {
     var old: Int64 = 0
     if let entry {
       old = try Self.number(entry.value)
-      self.options = EntryOptions.standard.keeping(entry.info, metadata: entry.metadata)
+      self.options = EntryOptions.standard.keeping(entry)
     } else {
       self.options = options
     }

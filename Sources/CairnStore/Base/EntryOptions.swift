@@ -101,6 +101,12 @@ extension EntryOptions {
   }
 
   /// The options of an update: where an option is `nil`, the entry keeps its own.
+  @usableFromInline
+  package func keeping<Key, Value>(_ entry: Entry<Key, Value>?) -> EntryOptions {
+    keeping(entry?.info, metadata: entry?.metadata)
+  }
+
+  @usableFromInline
   package func keeping(_ info: EntryInfo?, metadata: [UInt8]?) -> EntryOptions {
     var options = self
     options.metadata = self.metadata ?? metadata

@@ -21,6 +21,7 @@ struct BulkLoadTests {
     var value: @Sendable (Int, @escaping @Sendable () async throws -> String) async throws -> String
     var set: @Sendable (String, Int) throws -> Void
     var peek: @Sendable (Int) throws -> String?
+    var reportAbsent: @Sendable (Int) async throws -> Void
     var counts: @Sendable () -> LoadCounts
   }
 
@@ -32,6 +33,7 @@ struct BulkLoadTests {
         values: { try await cache.values(forKeys: $0, lifetime: $1, orLoad: $2) },
         value: { try await cache.value(forKey: $0, orLoad: $1) },
         set: { cache.setValue($0, forKey: $1) }, peek: { cache.peekValue(forKey: $0) },
+        reportAbsent: { _ = try await cache.loaded(forKey: $0) { _ in .absent(for: .seconds(9)) } },
         counts: { cache.flights.counts })
     case .disk:
       let cache: DiskCache<Int, String> = try disk.cache()
@@ -39,6 +41,7 @@ struct BulkLoadTests {
         values: { try await cache.values(forKeys: $0, lifetime: $1, orLoad: $2) },
         value: { try await cache.value(forKey: $0, orLoad: $1) },
         set: { try cache.setValue($0, forKey: $1) }, peek: { try cache.peekValue(forKey: $0) },
+        reportAbsent: { _ = try await cache.loaded(forKey: $0) { _ in .absent(for: .seconds(9)) } },
         counts: { cache.flights.counts })
     }
   }
@@ -67,6 +70,23 @@ struct BulkLoadTests {
     scene.clock.advance(by: .seconds(5))
     disk.clock.advance(by: .seconds(5))
     #expect(try cache.peek(1) == nil && cache.peek(2) == "two")
+  }
+
+  @Test("A key that was reported absent is not loaded until that ends", arguments: Kind.allCases)
+  func absent(kind: Kind) async throws {
+    let cache = try subject(kind)
+    try await cache.reportAbsent(1)
+    let calls = Record<[Int]>()
+    @Sendable func load(_ missing: [Int]) -> [Int: String] {
+      calls.add(missing)
+      return Dictionary(uniqueKeysWithValues: missing.map { ($0, "\($0)") })
+    }
+    #expect(try await cache.values([1, 2], nil, load) == [nil, "2"])
+    #expect(try await cache.values([1], nil, load) == [nil])
+    scene.advance(by: .seconds(9))
+    disk.clock.advance(by: .seconds(9))
+    #expect(try await cache.values([1], nil, load) == ["1"])
+    #expect(calls.all == [[2], [1]])
   }
 
   @Test("Calls that overlap load each key once, and wait for each other", arguments: Kind.allCases)
