@@ -104,18 +104,13 @@ public struct LoadPolicy: Sendable, Hashable {
   /// A lifetime, shortened at random.
   ///
   /// - Parameters:
-  ///   - standard: the cache's lifetime in milliseconds, or `nil` for none.
+  ///   - standard: the cache's lifetime.
   ///   - random: from 0 up to 1.
-  func jittered(_ lifetime: Lifetime, standard: Int64?, random: Double) -> Lifetime {
+  func jittered(_ lifetime: Lifetime, standard: Lifetime, random: Double) -> Lifetime {
     let share = min(max(lifetimeJitter, 0), 1)
-    let milliseconds: Int64
-    switch lifetime.kind {
-    case .standard where standard != nil: milliseconds = standard ?? 0
-    case .after: milliseconds = lifetime.milliseconds
-    case .standard, .unlimited, .until: return lifetime
-    }
+    let milliseconds = lifetime.or(standard).milliseconds
     // NaN counts as no jitter.
-    guard share > 0, milliseconds > 0 else { return lifetime }
+    guard share > 0, milliseconds > 0, lifetime.or(standard).kind == .after else { return lifetime }
     let cut = Int64(min(Double(milliseconds) * share * random, 0x1p62))
     return .milliseconds(max(1, milliseconds - min(cut, milliseconds)))
   }

@@ -17,7 +17,7 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
     let start = Atomic<UInt64>(0)
   }
 
-  var standardLifetime: Int64? { cache.configuration.lifetime?.milliseconds }
+  var standardLifetime: Lifetime { cache.configuration.lifetime }
 
   var keepsValues: Bool {
     !cache.store.isFollowing && !cache.events.hasStopped.load(ordering: .relaxed)

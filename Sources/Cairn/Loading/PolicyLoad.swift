@@ -190,7 +190,7 @@ protocol LoadStore<Key, Value>: Sendable {
   associatedtype Value: Sendable
 
   /// The default lifetime of entries in milliseconds, or `nil` for no end.
-  var standardLifetime: Int64? { get }
+  var standardLifetime: Lifetime { get }
 
   /// Whether loaded values can be kept.
   var keepsValues: Bool { get }

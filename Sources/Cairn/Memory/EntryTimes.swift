@@ -39,8 +39,8 @@ extension EntryInfo {
 struct CacheClock: ~Copyable, Sendable {
   private let clock: StoreClock
   var source: StoreClock { clock }
-  /// Both defaults are in milliseconds, or `never`.
-  private let standardLifetime: Int64
+  private let standardLifetime: Lifetime
+  /// In milliseconds, or `never`.
   private let standardIdleLimit: Int64
 
   /// - Parameter shared: the clock of the tier below, so that both tiers agree on expiry, or `nil`
@@ -48,7 +48,7 @@ struct CacheClock: ~Copyable, Sendable {
   init(_ configuration: MemoryConfiguration, shared: StoreClock?) {
     let start = Timestamp(millisecondsSinceEpoch: .min)
     clock = shared ?? StoreClock(configuration.clock, lastRecorded: start)
-    standardLifetime = configuration.lifetime?.milliseconds ?? never
+    standardLifetime = configuration.lifetime
     standardIdleLimit = configuration.idleLimit?.milliseconds ?? never
   }
 
@@ -73,27 +73,14 @@ struct CacheClock: ~Copyable, Sendable {
   func standardTimes() -> EntryTimes {
     let now = now()
     return EntryTimes(
-      now: now, expires: standardEnd(from: now),
-      idleLimit: standardIdleLimit)
-  }
-
-  @inline(__always)
-  private func standardEnd(from now: Int64) -> Int64 {
-    standardLifetime == never ? never : end(of: standardLifetime, from: now)
+      now: now, expires: end(of: standardLifetime, from: now), idleLimit: standardIdleLimit)
   }
 
   @usableFromInline
   func explicitTimes(_ lifetime: Lifetime, idleLimit: Duration?) -> EntryTimes {
     let now = now()
-    let expires =
-      switch lifetime.kind {
-      case .standard: standardEnd(from: now)
-      case .unlimited: never
-      case .after: end(of: lifetime.milliseconds, from: now)
-      case .until: lifetime.milliseconds
-      }
     return EntryTimes(
-      now: now, expires: expires,
+      now: now, expires: end(of: lifetime.or(standardLifetime), from: now),
       idleLimit: idleLimit?.milliseconds ?? standardIdleLimit)
   }
 
@@ -105,8 +92,12 @@ struct CacheClock: ~Copyable, Sendable {
       idleLimit: idleLimit?.milliseconds ?? never, written: written?.millisecondsSinceEpoch)
   }
 
-  /// The time `milliseconds` after `start`, or the nearest time that can be represented.
-  func end(of milliseconds: Int64, from start: Int64) -> Int64 {
-    start.adding(clamped: milliseconds)
+  @inline(__always)
+  private func end(of lifetime: Lifetime, from now: Int64) -> Int64 {
+    switch lifetime.kind {
+    case .standard, .unlimited: never
+    case .after: now.adding(clamped: lifetime.milliseconds)
+    case .until: lifetime.milliseconds
+    }
   }
 }

@@ -24,10 +24,10 @@ public struct MemoryConfiguration: Sendable {
   /// value of its key, and no other value.
   public var costLimit: Int?
 
-  /// The lifetime of entries that are set without one. `nil`, the default, means forever. No read
-  /// finds an entry after its lifetime has ended. Rounded down to milliseconds. With zero or less,
-  /// entries expire at once. To keep a single entry forever, set it with `Lifetime.unlimited`.
-  public var lifetime: Duration?
+  /// The lifetime of entries that are set without one. Default `.unlimited`, which `.standard` means
+  /// here too. No read finds an entry after its lifetime has ended. With zero or less, entries expire
+  /// at once. To keep a single entry forever, set it with `Lifetime.unlimited`.
+  public var lifetime = Lifetime.unlimited
 
   /// The idle limit of entries that are set without one: how long they may go without a read or
   /// write. `nil`, the default, means no limit. Otherwise like `lifetime`.

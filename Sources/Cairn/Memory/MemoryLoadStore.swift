@@ -5,7 +5,7 @@ struct MemoryLoadStore<Key: Hashable & Sendable, Value: Sendable>: LoadStore {
   let cache: MemoryCache<Key, Value>
   let key: Key
 
-  var standardLifetime: Int64? { cache.configuration.lifetime?.milliseconds }
+  var standardLifetime: Lifetime { cache.configuration.lifetime }
   var keepsValues: Bool { true }
 
   func held(_ purpose: HeldPurpose) -> HeldValue<Value>? {

@@ -88,14 +88,15 @@ public struct Lifetime: Sendable, Hashable {
     return overflow ? (count < 0 ? .min : .max) : product
   }
 
-  /// When an entry written now expires, or `nil` if never.
-  ///
-  /// - Parameter standard: the store's lifetime, in milliseconds.
+  /// The lifetime, or in the place of `.standard` the configured one.
   @inline(__always)
-  package func end(writtenAt now: Timestamp, standard: Int64?) -> Timestamp? {
+  package func or(_ configured: Lifetime) -> Lifetime { kind == .standard ? configured : self }
+
+  /// When an entry written now expires, or `nil` if never.
+  @inline(__always)
+  package func end(writtenAt now: Timestamp) -> Timestamp? {
     switch kind {
-    case .standard: standard.map { now.advanced(byMilliseconds: $0) }
-    case .unlimited: nil
+    case .standard, .unlimited: nil
     case .after: now.advanced(byMilliseconds: milliseconds)
     case .until: Timestamp(millisecondsSinceEpoch: milliseconds)
     }

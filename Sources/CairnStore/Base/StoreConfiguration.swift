@@ -87,9 +87,10 @@ public struct StoreConfiguration: Sendable {
   /// `noSpace`. Removed files that a snapshot or a reader still holds do not count.
   public var diskByteLimit: Int?
 
-  /// The lifetime of entries that are written without one. `nil`, the default, means forever. No
-  /// read finds an entry after its lifetime has ended. With zero or less, entries expire at once.
-  public var lifetime: Duration?
+  /// The lifetime of entries that are written without one. Default `.unlimited`, which `.standard`
+  /// means here too. No read finds an entry after its lifetime has ended. With zero or less, entries
+  /// expire at once.
+  public var lifetime = Lifetime.unlimited
 
   /// The idle limit of entries that are written without one: how long they may go without a read or
   /// write. `nil`, the default, means no limit. No read finds an entry that has been idle for

@@ -49,7 +49,7 @@ extension Engine {
         return nil
       }
       guard renewal.isWanted(metadata, version) else { return nil }
-      let end = renewal.lifetime.end(writtenAt: now, standard: session.limits.lifetime)
+      let end = renewal.lifetime.or(session.limits.lifetime).end(writtenAt: now)
       let (old, new) = (info.expires ?? .distantFuture, end ?? .distantFuture)
       if renewal.neverShortens ? old >= new : info.expires == end {
         // Makes the write that set the current end durable.

@@ -19,7 +19,7 @@ final class WriteLimits: Sendable {
   /// How many entries do not count towards the limit.
   private let reserved = Atomic(0)
   /// The default lifetime and idle limit of entries, in milliseconds.
-  let lifetime: Int64?
+  let lifetime: Lifetime
   let idleLimit: Int64?
 
   init(_ configuration: StoreConfiguration) {
@@ -35,7 +35,8 @@ final class WriteLimits: Sendable {
     count = Atomic(configuration.countLimit ?? .max)
     bytes = Atomic(configuration.byteLimit ?? .max)
     // The longest duration means none.
-    lifetime = configuration.lifetime.map(\.milliseconds).flatMap { $0 == .max ? nil : $0 }
+    let endless = Lifetime.after(.milliseconds(Int64.max))
+    lifetime = configuration.lifetime == endless ? .unlimited : configuration.lifetime
     idleLimit = configuration.idleLimit.map(\.milliseconds).flatMap { $0 == .max ? nil : $0 }
   }
 
@@ -112,8 +113,7 @@ final class WriteLimits: Sendable {
     header.keyByteCount = key.byteCount
     header.valueByteCount = value.byteCount
     header.valueChecksum = CRC32C.checksum(of: value)
-    let lifetime = options.lifetime ?? .standard
-    if let end = lifetime.end(writtenAt: now, standard: self.lifetime) {
+    if let end = (options.lifetime ?? .standard).or(lifetime).end(writtenAt: now) {
       header.flags.insert(.expiry)
       header.expires = end.millisecondsSinceEpoch
     }

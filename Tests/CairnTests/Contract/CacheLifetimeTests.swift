@@ -53,6 +53,21 @@ struct CacheLifetimeTests {
     #expect(try cache.count() == 5)
   }
 
+  @Test("The configured lifetime may be any, and `.standard` then means none", arguments: ends)
+  func configured(lifetime: Lifetime, end: Timestamp?) throws {
+    let end = lifetime == .standard ? nil : end
+    var configuration = MemoryConfiguration()
+    configuration.respondsToMemoryPressure = false
+    (configuration.lifetime, configuration.clock) = (lifetime, scene.clock)
+    let memory = MemoryCache<String, Int>(configuration: configuration)
+    memory.setValue(1, forKey: "a")
+    #expect(try #require(memory.info(forKey: "a")).expires == end)
+    let disk: DiskCache<String, Int> = try scene.cache { $0.lifetime = lifetime }
+    try disk.setValue(1, forKey: "a")
+    #expect(try #require(try disk.info(forKey: "a")).expires == end)
+    #expect(try #require(try disk.tier.info(forKey: "a")).expires == end)
+  }
+
   @Test(
     "A value has its end in both tiers, both when written and when read back from disk",
     arguments: ends)

@@ -11,7 +11,7 @@ struct SharedReadTests {
 
   /// A cache whose next hits are shared.
   private func sharing<Key: Hashable & Sendable, Value: Sendable>(
-    _ policy: EvictionPolicy, _ entries: [(Key, Value)], lifetime: Duration? = nil,
+    _ policy: EvictionPolicy, _ entries: [(Key, Value)], lifetime: Lifetime = .unlimited,
     idleLimit: Duration? = nil
   ) -> MemoryCache<Key, Value> {
     let cache: MemoryCache<Key, Value> = scene.cache(count: 100) {

@@ -84,7 +84,7 @@ extension StoreConfiguration {
     byteLimit = try section.byteCount("byteLimit") ?? byteLimit
     diskByteLimit = try section.byteCount("diskByteLimit") ?? diskByteLimit
     freeDiskSpaceFloor = try section.byteCount("freeDiskSpaceFloor") ?? freeDiskSpaceFloor
-    lifetime = try section.duration("lifetime") ?? lifetime
+    lifetime = try section.duration("lifetime").map { .after($0) } ?? lifetime
     idleLimit = try section.duration("idleLimit") ?? idleLimit
     durability = try section.durability("durability") ?? durability
   }

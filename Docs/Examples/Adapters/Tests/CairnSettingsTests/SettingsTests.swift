@@ -28,7 +28,7 @@ final class SettingsTests {
     #expect(configuration.byteLimit == 1 << 30)
     #expect(configuration.diskByteLimit == 2 << 30)
     #expect(configuration.store.freeDiskSpaceFloor == 512 << 20)
-    #expect(configuration.lifetime == .seconds(12 * 3600))
+    #expect(configuration.lifetime == .hours(12))
     #expect(configuration.idleLimit == .seconds(7 * 86_400))
     #expect(configuration.store.durability == .interval(.milliseconds(250)))
     #expect(configuration.memory?.countLimit == 1000)
