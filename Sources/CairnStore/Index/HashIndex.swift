@@ -315,11 +315,6 @@ package final class HashIndex: Sendable {
     recency.update { ranks.rank(of: $0) }
   }
 
-  /// Returns once no reader is using an entry found earlier under a shard's lock.
-  package func waitForReaders() {
-    for shard in 0..<Self.shardCount { shards[shard].withLock { _ in } }
-  }
-
   // MARK: Snapshots
 
   /// Begins a snapshot: from now on, each shard's state is kept before the shard changes.
