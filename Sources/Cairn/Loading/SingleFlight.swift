@@ -381,31 +381,19 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) async -> (Result<Value, any Error>, hasFailed: Bool) {
     // Only a time limit can have ended the load before.
     guard let load = load() else { return (.failure(CancellationError()), false) }
-    var hasFailed = false
     do {
-      if let value = try load.found() {
-        return (.success(value), false)
-      } else {
-        state.withLock { $0.counts.startedCount += 1 }
-        let start = timers.now()
-        defer {
-          let duration = Duration.milliseconds(timers.now().subtracting(clamped: start))
-          count { $0.durations.note(duration) }
-          noteLoad(duration)
-        }
-        do {
-          return (
-            .success(
-              try await LoadNode.$starter.withValue(flight.node) { try await load.load(flight) }),
-            false
-          )
-        } catch {
-          hasFailed = true
-          throw error
-        }
-      }
-    } catch {
-      return (.failure(error), hasFailed)
-    }
+      if let value = try load.found() { return (.success(value), false) }
+    } catch { return (.failure(error), false) }
+    state.withLock { $0.counts.startedCount += 1 }
+    let start = timers.now()
+    let outcome: Result<Value, any Error>
+    do {
+      outcome = .success(
+        try await LoadNode.$starter.withValue(flight.node) { try await load.load(flight) })
+    } catch { outcome = .failure(error) }
+    let duration = Duration.milliseconds(timers.now().subtracting(clamped: start))
+    count { $0.durations.note(duration) }
+    noteLoad(duration)
+    return (outcome, outcome.isFailure)
   }
 }

@@ -379,9 +379,7 @@ struct SalvageSource {
     among found: [(raw: [UInt8], header: SegmentHeader?)]
   ) throws(StoreError) -> [UInt8]? {
     var all = Set(found.compactMap { $0.header?.storeIdentifier })
-    if all.isEmpty {
-      all = Set(found.map { SegmentHeader.identifier(in: $0.raw.rawSpan) })
-    }
+    if all.isEmpty { all = Set(found.map { SegmentHeader.identifier(in: $0.raw.rawSpan) }) }
     if let supposedIdentifier, all.contains(supposedIdentifier) { return supposedIdentifier }
     guard all.count <= 1 else {
       throw .notAStore(
