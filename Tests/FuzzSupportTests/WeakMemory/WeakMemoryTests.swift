@@ -6,7 +6,7 @@ import Testing
 struct WeakMemoryTests {
   static let all: [WeakMemoryProtocol] = [
     .pins, .pinSlots, .versionedWords, .segmentTable, .sharedHits, .storeClock, .recencyClock,
-    .followPage, .syncInterval,
+    .followPage, .followedView, .syncInterval,
   ]
 
   @Test("The steps are those of the sources", arguments: all)
