@@ -122,11 +122,14 @@ final class FollowedView: Sendable {
   var isWhole: Bool { whole.load(ordering: .acquiring) }
 
   /// Whether the view includes everything published so far.
+  ///
+  /// SAFETY: a thread that sees the new position here has acquired the records before it. Without that,
+  /// it could see the position while `goOn` runs or just after, and still read older entries.
   @inline(__always)
   var isCurrent: Bool {
     guard isWhole else { return false }
     guard let page else { return true }
-    return page.position.rawValue == position.load(ordering: .relaxed)
+    return page.position.rawValue == position.load(ordering: .acquiring)
       && page.generation == generation.load(ordering: .relaxed) && page.session == session
   }
 
@@ -165,7 +168,7 @@ final class FollowedView: Sendable {
       for part in tail { try follower.enter(part, in: &progress) }
       progress.manifest = manifest
       engine.catalog.withLock { $0.manifest = manifest }
-      position.store(words.position.rawValue, ordering: .relaxed)
+      position.store(words.position.rawValue, ordering: .releasing)
       generation.store(words.generation, ordering: .relaxed)
       whole.store(true, ordering: .releasing)
       return true
