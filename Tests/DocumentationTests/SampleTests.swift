@@ -126,6 +126,7 @@ struct SampleTests {
       "Sources/Cairn/Cairn.docc/LoadingAndSingleFlight.md",
       "Sources/Cairn/Cairn.docc/LimitsAndTrimming.md", "Sources/Cairn/Cairn.docc/Concurrency.md",
       "Sources/Cairn/Cairn.docc/Errors.md", "Sources/Cairn/Cairn.docc/Migrating.md",
+      "Sources/Cairn/Cairn.docc/Recipes.md",
       "Sources/CairnStore/CairnStore.docc/CairnStore.md",
       "Sources/CairnStore/CairnStore.docc/ChoosingADurability.md",
       "Sources/CairnRepair/CairnRepair.docc/CairnRepair.md",
