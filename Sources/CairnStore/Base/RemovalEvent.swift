@@ -1,6 +1,6 @@
 /// Why an entry left a store or a cache. A minor version may add cases.
 public enum RemovalCause: Sendable, Hashable {
-  /// A caller removed the entry.
+  /// A caller removed the entry, or a load replaces a value that cannot be read.
   case removed
   /// The store or cache needed room.
   case evicted(EvictionCause)
