@@ -124,10 +124,8 @@ struct RecipeSamples {
           return Data(repeating: UInt8(width), count: 64 << 10)
         }
 
-        var configuration = DiskCacheConfiguration()
-        configuration.diskByteLimit = 64 << 20
         let thumbnails = try await DiskCache<String, Data>.open(
-          .name("thumbnails"), configuration: configuration)
+          .name("thumbnails"), configuration: DiskCacheConfiguration(diskByteLimit: 64 << 20))
 
         let thumbnail = try await thumbnails.value(forKey: "\(photo)/200") {
           try await makeThumbnail(photo, width: 200)
