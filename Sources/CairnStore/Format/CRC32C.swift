@@ -29,6 +29,15 @@ package struct CRC32C: Sendable {
     return HardwareCRC32C.update(&register, copying: bytes)
   }
 
+  /// Copies the bytes to the start of `target`, and updates the checksum with them in one pass.
+  package mutating func update(copying bytes: RawSpan, to target: inout MutableRawSpan) {
+    guard HardwareCRC32C.isSupported else {
+      target.copy(bytes, to: 0)
+      return update(bytes)
+    }
+    HardwareCRC32C.update(&register, copying: bytes, to: &target)
+  }
+
   /// Updates the checksum with the eight bytes of the little-endian integer.
   @inline(__always)
   package mutating func update(_ word: UInt64) {

@@ -2,11 +2,17 @@
 /// thrown and does not raise a signal. For recovery and verification.
 package struct SegmentScanner: ~Copyable {
   package static let windowByteCount = 1 << 20
+  /// After skipping so many bytes, another large value probably follows. From here on, reading it
+  /// takes longer than another system call, even if the disk must seek.
+  private static let skippedByteCount = 64 << 10
 
   private let bytes: SegmentBytes
   private let seed: CRC32C
   /// Whether to skip unreadable bytes instead of throwing.
   private let passesUnreadable: Bool
+  /// Whether the caller needs few of the values, so that the bytes of a large one are read only if
+  /// it does.
+  private let skipsValues: Bool
   /// Nothing at or beyond this offset is read.
   private let end: Int
   /// How many more bytes `candidate` may checksum.
@@ -22,12 +28,15 @@ package struct SegmentScanner: ~Copyable {
 
   /// Reads a segment in an open store.
   ///
-  /// - Parameter passesUnreadable: whether unreadable bytes count as zeros, as in a salvage.
+  /// - Parameters:
+  ///   - passesUnreadable: whether unreadable bytes count as zeros, as in a salvage.
+  ///   - skipsValues: whether the caller needs few of the values.
   package init(
-    _ segment: Segment, end: Int, passesUnreadable: Bool = false
+    _ segment: Segment, end: Int, passesUnreadable: Bool = false, skipsValues: Bool = false
   ) throws(StoreError) {
     self.init(
-      try segment.bytes(), header: segment.header, end: end, passesUnreadable: passesUnreadable)
+      try segment.bytes(), header: segment.header, end: end, passesUnreadable: passesUnreadable,
+      skipsValues: skipsValues)
   }
 
   package init(file: File, header: SegmentHeader, end: Int) {
@@ -35,9 +44,11 @@ package struct SegmentScanner: ~Copyable {
   }
 
   private init(
-    _ bytes: SegmentBytes, header: SegmentHeader, end: Int, passesUnreadable: Bool = false
+    _ bytes: SegmentBytes, header: SegmentHeader, end: Int, passesUnreadable: Bool = false,
+    skipsValues: Bool = false
   ) {
     self.bytes = bytes
+    self.skipsValues = skipsValues
     self.end = end
     seed = header.recordSeed
     candidateBudget = 64 * max(end, 1 << 20)
@@ -62,6 +73,7 @@ package struct SegmentScanner: ~Copyable {
     self.end = end
     candidateBudget = 64 * max(min(end, fileByteCount), 1 << 20)
     passesUnreadable = true
+    skipsValues = false
     window = [UInt8](unfilled: max(4096, min(windowByteCount, min(end, fileByteCount))))
   }
 
@@ -73,14 +85,27 @@ package struct SegmentScanner: ~Copyable {
   ) throws(StoreError) -> (start: Int, count: Int) {
     let count = max(0, min(count, end - offset))
     if offset < windowOffset || offset + count > windowOffset + windowByteCount {
-      try fillWindow(at: offset)
+      try fillWindow(at: offset, count: count)
     }
     return (offset - windowOffset, min(count, windowOffset + windowByteCount - offset))
   }
 
+  /// Returns where the bytes from an offset on begin in the window, and how many it holds, at most
+  /// `limit`. If it lacks the first byte, reads more bytes first.
+  private mutating func loadHeld(
+    at offset: Int, limit: Int
+  ) throws(StoreError) -> (start: Int, count: Int) {
+    let isHeld = holds(offset..<offset + 1)
+    let reach = isHeld ? windowOffset + windowByteCount - offset : window.count
+    return try load(at: offset, count: min(limit, reach))
+  }
+
   @inline(never)
-  private mutating func fillWindow(at offset: Int) throws(StoreError) {
-    let wanted = max(0, min(window.count, end - offset))
+  private mutating func fillWindow(at offset: Int, count: Int) throws(StoreError) {
+    let skipped = offset - windowOffset - windowByteCount
+    let readsLittle = skipsValues && (readByteCount == 0 || skipped >= Self.skippedByteCount)
+    let most = readsLittle ? max(count, 4096) : window.count
+    let wanted = max(0, min(window.count, most, end - offset))
     windowOffset = offset
     windowByteCount = 0
     do {
@@ -228,6 +253,31 @@ package struct SegmentScanner: ~Copyable {
     return checksum.value == header.valueChecksum
   }
 
+  /// Copies bytes from an offset on into a range of a buffer, and updates a checksum with them.
+  /// Reads many bytes straight into the buffer, where their checksum finds them in the processor's
+  /// cache.
+  ///
+  /// - Returns: the number of bytes, at least 1 before the end.
+  mutating func copy(
+    from offset: Int, into buffer: inout [UInt8], _ range: Range<Int>, _ checksum: inout CRC32C
+  ) throws(StoreError) -> Int {
+    let isHeld = holds(offset..<offset + 1)
+    if isHeld || range.count < Self.skippedByteCount || passesUnreadable {
+      let (start, count) = try loadHeld(at: offset, limit: range.count)
+      if count <= 0 { return 0 }
+      let bytes = window.rawSpan.extracting(start..<(start + count))
+      buffer.withMutableSpan(in: range.lowerBound..<range.lowerBound + count) {
+        checksum.update(copying: bytes, to: &$0)
+      }
+      return count
+    }
+    let count = try bytes.read(
+      into: &buffer, bufferOffset: range.lowerBound,
+      byteCount: min(range.count, end - offset), at: offset)
+    checksum.update(buffer.rawSpan.extracting(range.lowerBound..<range.lowerBound + count))
+    return count
+  }
+
   /// Whether the window contains all of a range.
   package func holds(_ range: Range<Int>) -> Bool {
     range.lowerBound >= windowOffset && range.upperBound <= windowOffset + windowByteCount
@@ -240,9 +290,7 @@ package struct SegmentScanner: ~Copyable {
   package mutating func update(
     _ checksum: inout CRC32C, from offset: Int, to limit: Int
   ) throws(StoreError) -> Int {
-    let isHeld = holds(offset..<offset + 1)
-    let reach = isHeld ? windowOffset + windowByteCount - offset : window.count
-    let (start, count) = try load(at: offset, count: min(limit - offset, reach))
+    let (start, count) = try loadHeld(at: offset, limit: limit - offset)
     if count <= 0 { return offset }
     checksum.update(window.rawSpan.extracting(start..<(start + count)))
     return offset + count

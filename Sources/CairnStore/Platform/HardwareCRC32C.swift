@@ -24,6 +24,20 @@ enum HardwareCRC32C {
     }
   }
 
+  /// The same, to the start of `target`.
+  @_lifetime(target: copy target)
+  static func update(
+    _ state: inout UInt32, copying bytes: RawSpan, to target: inout MutableRawSpan
+  ) {
+    precondition(bytes.byteCount <= target.byteCount)
+    // SAFETY: reads exactly the span's bytes, and writes as many, in bounds by the check above.
+    unsafe target.withUnsafeMutableBytes { target in
+      unsafe bytes.withUnsafeBytes {
+        state = unsafe cairn_crc32c_copy(state, target.baseAddress, $0.baseAddress, $0.count)
+      }
+    }
+  }
+
   /// Updates the register `state` with the eight bytes of a little-endian integer.
   @inline(__always)
   static func update(_ state: UInt32, with word: UInt64) -> UInt32 {

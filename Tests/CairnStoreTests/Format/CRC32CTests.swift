@@ -58,8 +58,13 @@ struct CRC32CTests {
       checksum.update(UInt64(length))
       var expected = checksum
       expected.update(part)
+      var other = checksum
       let copy = checksum.update(copying: part)
-      if copy != [UInt8](copying: part) || checksum.value != expected.value {
+      var target = [UInt8](repeating: 0, count: length + 1)
+      target.withMutableSpan { other.update(copying: part, to: &$0) }
+      if copy != [UInt8](copying: part) || checksum.value != expected.value
+        || target != copy + [0] || other.value != expected.value
+      {
         wrong.append(length)
       }
     }

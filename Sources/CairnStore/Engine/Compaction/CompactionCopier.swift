@@ -1,8 +1,8 @@
 /// Copies into new segments the records that a round of compaction keeps.
 ///
-/// System calls read the inputs, and every byte is checked. A damaged value is copied as it is, with
-/// its checksum, so reads find the damage in the copy too. A damaged head ends the round, and the
-/// inputs stay unchanged, unless no entry needs the record.
+/// System calls read the inputs, and every copied byte is checked. A damaged value is copied as it
+/// is, with its checksum, so reads find the damage in the copy too. A damaged head ends the round,
+/// and the inputs stay unchanged, unless no entry needs the record.
 struct CompactionCopier: ~Copyable {
   /// The newest sequence number when the round began.
   let began: SequenceNumber
@@ -95,7 +95,8 @@ struct CompactionCopier: ~Copyable {
   mutating func copy(_ index: Int, passing holes: [Range<Int>]? = nil) throws(StoreError) {
     let segment = inputs[index]
     let end = segment.usage.end
-    var scanner = try SegmentScanner(segment, end: end, passesUnreadable: holes != nil)
+    var scanner = try SegmentScanner(
+      segment, end: end, passesUnreadable: holes != nil, skipsValues: true)
     var offset = SegmentHeader.byteCount
     while offset < end {
       guard let header = try scanner.header(at: offset) else {
@@ -215,18 +216,21 @@ struct CompactionCopier: ~Copyable {
     of header: RecordHeader, at offset: Int, in segment: Segment, to output: CompactionOutput,
     scanner: inout SegmentScanner
   ) throws(StoreError) -> Bool {
-    var byteCount = 0
-    let isSound = try scanner.readValue(header, at: offset) { (bytes) throws(StoreError) in
-      try output.append(bytes)
-      byteCount += bytes.byteCount
-      if bytes.byteCount > CompactionOutput.pieceByteCount / 2 { try breathe() }
-    }
-    if isSound { return true }
     let start = offset + header.headByteCount
-    guard byteCount == header.valueByteCount else {
-      throw segment.corruption(at: start, .fileTooShort)
+    let end = start + header.valueByteCount
+    var checksum = CRC32C()
+    var position = start
+    while position < end {
+      let count = try output.appendValue(byteCount: end - position) {
+        (buffer, range) throws(StoreError) in
+        try scanner.copy(from: position, into: &buffer, range, &checksum)
+      }
+      guard count > 0 else { throw segment.corruption(at: start, .fileTooShort) }
+      position += count
+      if count >= CompactionOutput.pieceByteCount / 2 { try breathe() }
     }
-    if scanner.hasUnreadable(in: start..<start + byteCount) {
+    if checksum.value == header.valueChecksum { return true }
+    if scanner.hasUnreadable(in: start..<end) {
       throw segment.corruption(at: start, .unreadable)
     }
     return false

@@ -106,6 +106,52 @@ final class CompactionTests: StoreSuite {
     try again.close()
   }
 
+  @Test(
+    "Values of all sizes and long heads are copied, whatever write of the copier they end in",
+    arguments: [true, false])
+  func sizes(mapsFiles: Bool) throws {
+    let store = try makeStore {
+      $0.mapsFiles = mapsFiles
+      $0.segmentByteLimit = 4 << 20
+    }
+    let sizes = [0, 1, 4095, 4096, 65_535, 65_536, 200_000, 262_071, 262_144, 300_001, 1_048_577]
+    var expected: [[UInt8]: [UInt8]] = [:]
+    var generator = Seed.generator()
+    for (number, size) in sizes.enumerated() {
+      for (kind, keyByteCount) in [8, 60_000].enumerated() {
+        let key = [UInt8(number), UInt8(kind)] + generator.bytes(count: keyByteCount)
+        expected[key] = generator.bytes(count: size)
+        let options = EntryOptions(metadata: Array(key.prefix(1 + 50_000 * kind)))
+        try store.setValue(try #require(expected[key]), forKey: key, options: options)
+        // A dead record beside each.
+        try store.setValue([UInt8](repeating: 1, count: size), forKey: "dead")
+      }
+    }
+    let before = try entries(store)
+    queue.runAll()
+    #expect(try store.compact().copiedRecordCount > sizes.count)
+    #expect(try entries(store) == before)
+    #expect(before.filter { $0.key != Array("dead".utf8) }.mapValues(\.value) == expected)
+    try store.close()
+    #expect(try Store.verify(path: directory.store).errors == [], Seed.comment)
+  }
+
+  @Test("A compaction does not read large values that are dead")
+  func deadValuesNotRead() throws {
+    let store = try scene.open { $0.segmentByteLimit = 4 << 20 }
+    let size = 200_000
+    for number in 0..<20 {
+      try store.setValue([UInt8](repeating: 1, count: size), forKey: "key\(number)")
+    }
+    for number in 0..<18 { try store.removeValue(forKey: "key\(number)") }
+    queue.runAll()
+    let before = scene.fileSystem.readByteCount
+    #expect(try store.compact().copiedRecordCount == 2)
+    #expect(scene.fileSystem.readByteCount - before < 4 * size)
+    for number in 18..<20 { #expect(try store.value(forKey: "key\(number)")?.count == size) }
+    try store.close()
+  }
+
   @Test("The least recently read entries stay so, even when the store is reopened")
   func recency() throws {
     let store = try makeStore()
