@@ -143,7 +143,7 @@ public final class Store: Sendable {
   /// `closed`, but a second `close` does nothing.
   ///
   /// If you do not close the store, no acknowledged write is lost, but the next open takes longer.
-  /// Zero-copy reads in progress continue.
+  /// Zero-copy reads in progress continue. Files stay mapped until the store is released.
   ///
   /// - Throws: see `sync()`; also `noSpace` or `system` if the store cannot be marked clean. The
   ///   store is closed and its lock released even if the call throws, so do not retry. Durable

@@ -103,8 +103,8 @@ public struct StoreConfiguration: Sendable {
   /// Maintenance first reclaims dead space, then evicts the least recently used entries.
   public var freeDiskSpaceFloor: Int?
 
-  /// How often maintenance runs. Maintenance removes expired entries and enforces
-  /// `freeDiskSpaceFloor`. It also runs once soon after the first write, to clean up after earlier
+  /// How often maintenance runs. Maintenance removes expired entries, enforces `freeDiskSpaceFloor`
+  /// and saves when entries were last accessed. It also runs once soon after the first write, to clean up after earlier
   /// sessions. Default 60 s, at least a millisecond. With `nil`, maintenance runs only when you
   /// call `Store.maintain`.
   ///
@@ -116,8 +116,8 @@ public struct StoreConfiguration: Sendable {
   /// still have an undamaged backup.
   ///
   /// Scrubs are off by default, because the disk may be asleep, metered or busy. 1 MiB per second
-  /// covers 80 GiB a day. A scrub checks all heads and the newest values. It reports damage to `damageObserver` and the log, and changes nothing. A *cycle* reads
-  /// the whole log once. A session begins one at most once a day, at a random segment, so sessions
+  /// covers 80 GiB a day. A scrub checks all heads and the newest values. It reports damage to
+  /// `damageObserver` and the log, and changes nothing. A *cycle* reads the whole log once. A session begins one at most once a day, at a random segment, so sessions
   /// that are long enough for one segment together read the whole log. Each step of a cycle reads
   /// 256 KiB, and the first step loads the whole index. A session that is too short for
   /// a step reads nothing. The description of `statistics()` shows the progress.

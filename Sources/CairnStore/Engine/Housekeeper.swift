@@ -179,7 +179,7 @@ final class Housekeeper: Sendable {
       return false
     }
     attempt("a checkpoint") { () throws(StoreError) in
-      try checkpointer.checkpointIfNeeded()
+      try checkpointer.checkpointIfNeeded(byTime: byTime)
       return false
     }
     if byTime, index.expirableCount > 0 {

@@ -69,8 +69,10 @@ final class Checkpointer: Sendable {
   }
 
   /// Makes a checkpoint if one is overdue.
-  func checkpointIfNeeded() throws(StoreError) {
-    if isNeeded { try checkpoint() }
+  ///
+  /// - Parameter byTime: whether to make one also for the accesses that a kill would lose.
+  func checkpointIfNeeded(byTime: Bool) throws(StoreError) {
+    if isNeeded || byTime && forgetsUse { try checkpoint() }
   }
 
   /// Makes a checkpoint.
@@ -108,7 +110,7 @@ final class Checkpointer: Sendable {
     return try writeCheckpoint(isCancelled: { false })
   }
 
-  /// Whether sessions too short for a checkpoint would lose too much access history: more than an
+  /// Whether a kill, or a close without a checkpoint, would lose too much access history: more than an
   /// hour of it, or a hundredth of the shortest idle limit, but at least a second. A large
   /// checkpoint is made less often, so that checkpoints write no more than 16 MiB an hour, or 16
   /// MiB a minute with short idle limits.

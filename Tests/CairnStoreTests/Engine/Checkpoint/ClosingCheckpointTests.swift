@@ -76,6 +76,29 @@ struct ClosingCheckpointTests {
     try scene.readOne(inSessions: 20, each: .seconds(60))
   }
 
+  /// Found by a trial: after a kill, sessions that were in use had ended.
+  @Test("With maintenance, a kill does not make idle what was read; what none reads is idle")
+  func killed() throws {
+    let scene = try Scene(idleLimit: .seconds(600))
+    let store = try Store(
+      scene.directory.store, .small(clock: scene.clock), background: ManualBackgroundQueue())
+    for _ in 0..<5 {
+      scene.clock.advance(by: .seconds(300))
+      #expect(try store.value(forKey: "key7") != nil)
+      try store.maintain()
+    }
+    // As a kill would leave it.
+    let killed = try TemporaryDirectory()
+    try Image(of: scene.directory.store).write(to: killed.store)
+    try store.close()
+    scene.clock.advance(by: .seconds(300))
+    let next = try Store(
+      killed.store, .small(clock: scene.clock), background: ManualBackgroundQueue())
+    #expect(try next.contains("key7"))
+    #expect(try next.count() == 1)
+    try next.close()
+  }
+
   /// Found by a review: the newest access in the checkpoint was in the future, by as much as the
   /// clock had been ahead. Until that time, no short session recorded any access.
   @Test("A clock that was once ahead does not keep keys that nobody reads")
