@@ -6,8 +6,8 @@ extension DiskCache {
   /// Calls `body` with each key, until `body` returns `.stop`. `body` runs with no lock held and
   /// may use the cache.
   ///
-  /// Skips keys that cannot be decoded, and logs them: the first as a warning. Also skips damaged entries: after visiting
-  /// all others, the call throws the error of the first.
+  /// Skips keys that cannot be decoded, and logs them: the first as a warning. Also skips damaged
+  /// entries: after visiting all others, the call throws the error of the first.
   ///
   /// - Returns: the number of keys that could not be decoded.
   /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``.

@@ -13,7 +13,8 @@ extension DiskCache {
   ///     limit counts bytes. Has no effect without a memory tier.
   /// - Throws: the errors of `Store.init`, such as `locked` if the cache is already
   ///   open, in this process or another, or `corrupt` if it is damaged. A damaged cache stays
-  ///   unchanged, unless `quarantinesCorruptStores` is set. Also `unusable` if the place is inside another store, or if the shared cache has keys or values of another type.
+  ///   unchanged, unless `quarantinesCorruptStores` is set. Also `unusable` if the place is inside
+  ///   another store, or if the shared cache has keys or values of another type.
   /// - Complexity: the same as `Store.init`.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,

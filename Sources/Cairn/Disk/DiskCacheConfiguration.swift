@@ -30,8 +30,8 @@ public struct DiskCacheConfiguration: Sendable {
   /// own: the other limits in this configuration apply to the disk.
   public var memory: MemoryConfiguration?
 
-  /// How fresh the values of calls with a loader must be, unless a call has its own policy. By default,
-  /// only fresh values, and no time limits.
+  /// How fresh the values of calls with a loader must be, unless a call has its own policy. By
+  /// default, only fresh values, and no time limits.
   ///
   /// Expired entries stay on disk as long as a policy may return them, and count towards the
   /// limits. A policy set here also covers entries that earlier processes wrote. A call's own
@@ -94,8 +94,8 @@ public struct DiskCacheConfiguration: Sendable {
   ///     limit. The files may take more: unless writers outrun compaction, up to twice the limit
   ///     plus four segments. The size of a segment is an eighth of the limit, but at least 4 MiB
   ///     and at most 64 MiB. To limit the files, set `diskByteLimit`.
-  ///   - diskByteLimit: the maximum bytes of the files on disk, whatever they contain, or `nil` for no
-  ///     limit. What a user sees with `du`.
+  ///   - diskByteLimit: the maximum bytes of the files on disk, whatever they contain, or `nil`
+  ///     for no limit. What a user sees with `du`.
   ///   - memory: a memory tier in front of the disk, or `nil` for none.
   public init(
     countLimit: Int? = nil, byteLimit: Int? = nil, diskByteLimit: Int? = nil,

@@ -35,8 +35,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     KeyCoder(withBytes: withBytes, decode: decoding, comparesBytes: false)
   }
 
-  /// A custom coder. Each call encodes its key at least once, also if the value is in memory. The cache
-  /// decodes keys only for events and for iteration.
+  /// A custom coder. Each call encodes its key at least once, also if the value is in memory. The
+  /// cache decodes keys only for events and for iteration.
   ///
   ///     let coder = KeyCoder<Page.ID>.custom { Array($0.text.utf8) } decode: { bytes in
   ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
@@ -171,12 +171,12 @@ extension KeyCoder where Key: Codable {
   }
 
   /// The default: `String` as UTF-8, `[UInt8]`, `Data` and `UUID` as their bytes, integers with the
-  /// most significant byte first (`Int` and `UInt` have eight bytes), and all other types as JSON with
-  /// sorted names.
+  /// most significant byte first (`Int` and `UInt` have eight bytes), and all other types as JSON
+  /// with sorted names.
   ///
-  /// JSON of a small struct takes a few microseconds for each call, also if the value is in memory, and
-  /// the others take nearly nothing: where that counts, use a string as the key, or a `custom` coder.
-  /// JSON is no form for keys with sets, whose order differs between processes, or with
+  /// JSON of a small struct takes a few microseconds for each call, also if the value is in memory,
+  /// and the others take nearly nothing: where that counts, use a string as the key, or a `custom`
+  /// coder. JSON is no form for keys with sets, whose order differs between processes, or with
   /// floating-point numbers, because 0.0 and -0.0 are equal but have different bytes.
   public static var standard: KeyCoder {
     // The common integers are listed here, so that the compiler specialises for them.

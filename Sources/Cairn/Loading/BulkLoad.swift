@@ -4,8 +4,8 @@ internal import CairnStore
 ///
 /// 1. The loader begins once every key is decided: its flight is new and waits for the loader, or the
 ///    call joined another flight, or needs none.
-/// 2. The loader is called once, with the keys whose flights wait. A flight that asks later, because a
-///    removal outdated its first answer, gets a call of its own.
+/// 2. The loader is called once, with the keys whose flights wait. A flight that asks later,
+///   because a removal outdated its first answer, gets a call of its own.
 /// 3. The loader is cancelled when no flight waits for it any more.
 final class BulkLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   typealias Loader = @Sendable (_ keys: [Key]) async throws -> [Key: Value]

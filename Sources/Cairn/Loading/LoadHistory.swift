@@ -45,7 +45,8 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     stripes[Int(UInt(bitPattern: key.hashValue) % UInt(Self.stripeCount))]
   }
 
-  /// Whether a loader has reported that the key has no value, and the time that it gave has not ended.
+  /// Whether a loader has reported that the key has no value, and the time that it gave has not
+  /// ended.
   func isAbsent(_ key: Key, at now: Int64) -> Bool {
     record(key).map { $0.absenceEnd > now } ?? false
   }

@@ -1,10 +1,11 @@
 /// The entries that can expire, ordered by deadline: a binary heap in which each entry records its
 /// place (Williams, 1964).
 ///
-/// Reads that postpone an idle deadline do not update the heap, nor do loads that extend a lifetime. So
-/// the heap's deadlines may be too early, but never too late. An entry that reaches the top too
-/// early is put back. Setting a deadline takes O(log n) for n entries that can expire. It takes
-/// O(1) if the deadline is later than all others, for example if all lifetimes are the same.
+/// Reads that postpone an idle deadline do not update the heap, nor do loads that extend a
+/// lifetime. So the heap's deadlines may be too early, but never too late. An entry that reaches
+/// the top too early is put back. Setting a deadline takes O(log n) for n entries that can expire.
+/// It takes O(1) if the deadline is later than all others, for example if all lifetimes are the
+/// same.
 @usableFromInline
 struct DeadlineHeap: ~Copyable, Sendable {
   @usableFromInline

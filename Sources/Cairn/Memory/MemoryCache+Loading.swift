@@ -72,10 +72,10 @@ extension MemoryCache {
   ///
   /// A key that another call is already loading is not loaded again: this call waits for that load.
   /// Other calls wait for this one in the same way. Keys that a loader of `loaded` has reported as
-  /// absent are not loaded while that report holds. If the loader returns only some of the keys, those
-  /// are kept, and the others have no value, which is not remembered. If a load fails, the others are
-  /// kept before the call throws. The call takes no stale values, whatever the configured policy says.
-  /// Otherwise like `value(forKey:orLoad:)`.
+  /// absent are not loaded while that report holds. If the loader returns only some of the keys,
+  /// those are kept, and the others have no value, which is not remembered. If a load fails, the
+  /// others are kept before the call throws. The call takes no stale values, whatever the
+  /// configured policy says. Otherwise like `value(forKey:orLoad:)`.
   ///
   /// - Parameters:
   ///   - keys: the keys.

@@ -126,8 +126,8 @@ extension MemoryCache {
     release(garbage)
   }
 
-  /// Makes a value's lifetime longer or shorter. The call does not change the idle limit, and does not
-  /// count as an access. What a load of the key brings that began before is then not kept.
+  /// Makes a value's lifetime longer or shorter. The call does not change the idle limit, and does
+  /// not count as an access. What a load of the key brings that began before is then not kept.
   ///
   /// - Parameters:
   ///   - lifetime: counted from now.

@@ -33,8 +33,8 @@ public struct MemoryConfiguration: Sendable {
   /// write. `nil`, the default, means no limit. Otherwise like `lifetime`.
   public var idleLimit: Duration?
 
-  /// How fresh the values of calls with a loader must be, unless a call has its own policy. By default,
-  /// only fresh values, and no time limits.
+  /// How fresh the values of calls with a loader must be, unless a call has its own policy. By
+  /// default, only fresh values, and no time limits.
   ///
   /// Expired entries stay in memory as long as a policy may return them, and count towards the
   /// limits. If the cache exceeds a limit, they go first.

@@ -31,9 +31,9 @@ extension Store {
   ///   - durability: `nil` for the configured class.
   ///   - body: reads and writes through the batch.
   /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`, unchanged; `tooLarge`; `conflict` if other calls changed keys that
-  ///   `body` had read, 100 times in a row, or if a key has not the version that the batch requires.
-  ///   Nothing is then written. Otherwise see `setValue`.
+  /// - Throws: any error of `body`, unchanged; `tooLarge`; `conflict` if other calls changed keys
+  ///   that `body` had read, 100 times in a row, or if a key has not the version that the batch
+  ///   requires. Nothing is then written. Otherwise see `setValue`.
   /// - Complexity: O(keys read + bytes written); other writes wait for the check.
   @discardableResult
   public func write<Result>(

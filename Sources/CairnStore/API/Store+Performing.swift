@@ -46,7 +46,8 @@ extension Store {
   ///     }
   ///
   /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`, unchanged; otherwise see `init(path:configuration:)` and `close()`.
+  /// - Throws: any error of `body`, unchanged; otherwise see `init(path:configuration:)` and
+  ///   `close()`.
   public nonisolated(nonsending) static func withStore<Result>(
     path: String, configuration: StoreConfiguration = StoreConfiguration(),
     _ body: nonisolated(nonsending) (Store) async throws -> Result

@@ -114,8 +114,8 @@ extension Store {
   }
 
   /// Makes a value's lifetime longer or shorter. The call writes the value again, with its metadata,
-  /// cost and idle limit, so the entry gets a new version, and an observer learns that the old one was
-  /// replaced.
+  /// cost and idle limit, so the entry gets a new version, and an observer learns that the old one
+  /// was replaced.
   ///
   /// - Parameters:
   ///   - lifetime: counted from now.

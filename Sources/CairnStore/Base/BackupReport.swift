@@ -9,7 +9,7 @@ public struct BackupReport: Sendable, Hashable {
   /// Bytes that the call has copied: fewer than the backup has if it renewed an earlier one.
   public package(set) var byteCount = 0
   /// Values that were copied and are damaged in the store, and so in the backup. Reading one throws.
-  /// All other bytes that were copied were read back and verified. A key may have a sound current value if the damaged
-  /// record is not the key's newest.
+  /// All other bytes that were copied were read back and verified. A key may have a sound current
+  /// value if the damaged record is not the key's newest.
   public package(set) var damage: [Damage] = []
 }

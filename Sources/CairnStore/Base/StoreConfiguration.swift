@@ -23,11 +23,11 @@ public struct StoreConfiguration: Sendable {
   /// as much extra space.
   ///
   /// If the dead bytes exceed what the bound allows by more than half, and by more than
-  /// twice `segmentByteLimit`, overwrites wait for compaction. Just below that, overwrites are slowed.
-  /// The metrics `excessBytes` and `writeDelaySeconds` show these waits, and `log` reports them.
-  /// Removals and writes of new keys do not wait. A large value or batch waits until compaction has
-  /// reclaimed the space that the previous large write made dead. If compaction cannot reclaim
-  /// anything, no write waits.
+  /// twice `segmentByteLimit`, overwrites wait for compaction. Just below that, overwrites are
+  /// slowed. The metrics `excessBytes` and `writeDelaySeconds` show these waits, and `log` reports
+  /// them. Removals and writes of new keys do not wait. A large value or batch waits until
+  /// compaction has reclaimed the space that the previous large write made dead. If compaction
+  /// cannot reclaim anything, no write waits.
   public var spaceBound: Double = 1.5
 
   /// The number of dead bytes that compaction ignores, or `nil` for twice `segmentByteLimit`. For
@@ -37,8 +37,8 @@ public struct StoreConfiguration: Sendable {
   /// The longest key, in bytes, from 1 to 65,535. Default 65,535.
   package var keyByteLimit: Int = 65_535
 
-  /// The largest value that a write accepts, in bytes, up to 4,294,967,295. Default 1 GiB. It does not
-  /// limit reads, so values that were written under a higher limit stay readable.
+  /// The largest value that a write accepts, in bytes, up to 4,294,967,295. Default 1 GiB. It does
+  /// not limit reads, so values that were written under a higher limit stay readable.
   public var valueByteLimit: Int = 1 << 30
 
   /// The largest metadata of an entry, in bytes, up to 65,535. Default 65,535.
@@ -76,10 +76,10 @@ public struct StoreConfiguration: Sendable {
   /// returns. Entries are evicted once they fill 90 % of it, with 112 bytes for each entry beside its
   /// record: about 80 % if values have 1 KB, and less with smaller ones. (Below 32 MiB, other files
   /// take a larger share.) A full cache writes 1.5 to 2 bytes for each byte that it stores. A full
-  /// store whose entries are mostly overwritten writes more than 4, and is slow; with a `byteLimit` of
-  /// 70 % of this limit, it writes about 2. `segmentByteLimit` is lowered to a 128th of this limit,
-  /// but at least 256 KiB. If the files exceed the limit when the store is opened, the next writes
-  /// shrink them.
+  /// store whose entries are mostly overwritten writes more than 4, and is slow; with a `byteLimit`
+  /// of 70 % of this limit, it writes about 2. `segmentByteLimit` is lowered to a 128th of this
+  /// limit, but at least 256 KiB. If the files exceed the limit when the store is opened, the next
+  /// writes shrink them.
   ///
   /// If writers are faster than compaction, a write waits until compaction has reclaimed enough
   /// space. The metric `delayedWrites` counts these writes. If compaction cannot reclaim
@@ -104,9 +104,9 @@ public struct StoreConfiguration: Sendable {
   public var freeDiskSpaceFloor: Int?
 
   /// How often maintenance runs. Maintenance removes expired entries, enforces `freeDiskSpaceFloor`
-  /// and saves when entries were last accessed. It also runs once soon after the first write, to clean up after earlier
-  /// sessions. Default 60 s, at least a millisecond. With `nil`, maintenance runs only when you
-  /// call `Store.maintain`.
+  /// and saves when entries were last accessed. It also runs once soon after the first write, to
+  /// clean up after earlier sessions. Default 60 s, at least a millisecond. With `nil`, maintenance
+  /// runs only when you call `Store.maintain`.
   ///
   /// The store keeps a thread for maintenance only while there is work to do or to wait for.
   public var maintenanceInterval: Duration? = .seconds(60)
@@ -117,10 +117,11 @@ public struct StoreConfiguration: Sendable {
   ///
   /// Scrubs are off by default, because the disk may be asleep, metered or busy. 1 MiB per second
   /// covers 80 GiB a day. A scrub checks all heads and the newest values. It reports damage to
-  /// `damageObserver` and the log, and changes nothing. A *cycle* reads the whole log once. A session begins one at most once a day, at a random segment, so sessions
-  /// that are long enough for one segment together read the whole log. Each step of a cycle reads
-  /// 256 KiB, and the first step loads the whole index. A session that is too short for
-  /// a step reads nothing. The description of `statistics()` shows the progress.
+  /// `damageObserver` and the log, and changes nothing. A *cycle* reads the whole log once. A
+  /// session begins one at most once a day, at a random segment, so sessions that are long enough
+  /// for one segment together read the whole log. Each step of a cycle reads 256 KiB, and the first
+  /// step loads the whole index. A session that is too short for a step reads nothing. The
+  /// description of `statistics()` shows the progress.
   ///
   /// Without a `maintenanceInterval`, only `Store.maintain` takes steps, a few in each call. A
   /// store that is open for reading does not scrub by itself, but you can call `Store.scrub`.

@@ -1,8 +1,8 @@
 /// Copies a snapshot to a directory, as an independent store.
 ///
 /// The bytes that a snapshot covers never change, so the backup copies segments as they are while
-/// writers continue. It shares blocks if the filesystem can. Then it reads what it has copied back with
-/// system calls. Last, it writes the manifest that makes the copy a store.
+/// writers continue. It shares blocks if the filesystem can. Then it reads what it has copied back
+/// with system calls. Last, it writes the manifest that makes the copy a store.
 ///
 /// An earlier backup of the same store keeps the segments that have not changed.
 struct Backup {

@@ -1,7 +1,8 @@
 #if canImport(Darwin)
   internal import CairnLibC
 
-  /// What Darwin has instead of the calls in `SystemFileSystem+Linux`. For development: plain calls, no fast ones.
+  /// What Darwin has instead of the calls in `SystemFileSystem+Linux`. For development: plain
+  /// calls, no fast ones.
   extension SystemFileSystem {
     package func exchange(
       _ name: String, with other: String, in directory: Int32

@@ -72,8 +72,8 @@ extension DiskCache {
     }
   }
 
-  /// The value of a key, if memory has it and it is the one on disk. Counts as an access, and as a hit
-  /// or a miss of memory.
+  /// The value of a key, if memory has it and it is the one on disk. Counts as an access, and as a
+  /// hit or a miss of memory.
   ///
   /// - Parameters:
   ///   - countsMiss: see `settle`.
@@ -126,11 +126,11 @@ extension DiskCache {
   /// Compares a value in memory with the record on disk.
   ///
   /// - Parameters:
-  ///   - isAccess: whether the call counts as an access and as a hit. If the value is not current, the
-  ///     hit is taken back.
+  ///   - isAccess: whether the call counts as an access and as a hit. If the value is not
+  ///     current, the hit is taken back.
   ///   - countsMiss: whether the access then counts as a miss.
-  /// - Returns: whether it is the value on disk. If not, memory drops it, unless a mark may hide it or
-  ///   another call has replaced it.
+  /// - Returns: whether it is the value on disk. If not, memory drops it, unless a mark may hide
+  ///   it or another call has replaced it.
   @inlinable
   func settle(
     _ key: TierKey<Key>, _ place: TierPlace, isAccess: Bool, countsMiss: Bool = true

@@ -110,8 +110,8 @@ final class Checkpointer: Sendable {
     return try writeCheckpoint(isCancelled: { false })
   }
 
-  /// Whether a kill, or a close without a checkpoint, would lose too much access history: more than an
-  /// hour of it, or a hundredth of the shortest idle limit, but at least a second. A large
+  /// Whether a kill, or a close without a checkpoint, would lose too much access history: more than
+  /// an hour of it, or a hundredth of the shortest idle limit, but at least a second. A large
   /// checkpoint is made less often, so that checkpoints write no more than 16 MiB an hour, or 16
   /// MiB a minute with short idle limits.
   private var forgetsUse: Bool {

@@ -123,8 +123,8 @@ final class FollowedView: Sendable {
 
   /// Whether the view includes everything published so far.
   ///
-  /// SAFETY: a thread that sees the new position here has acquired the records before it. Without that,
-  /// it could see the position while `goOn` runs or just after, and still read older entries.
+  /// SAFETY: a thread that sees the new position here has acquired the records before it. Without
+  /// that, it could see the position while `goOn` runs or just after, and still read older entries.
   @inline(__always)
   var isCurrent: Bool {
     guard isWhole else { return false }
