@@ -126,7 +126,7 @@ struct DocumentTests {
       document.path.hasPrefix("Docs/") && !unlimited.contains { document.path.hasPrefix($0) }
     }
     #expect(pages.count >= 10)
-    #expect(wordCount(pages) <= 18_360)
+    #expect(wordCount(pages) <= 18_280)
     #expect(wordCount(Document.all.filter { $0.path == "README.md" }) <= 1_100)
   }
 
