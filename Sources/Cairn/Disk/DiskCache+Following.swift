@@ -24,8 +24,7 @@ extension DiskCache {
   /// - A load returns its value to all waiting callers but does not keep it, so the next call loads
   ///   it again. `loads.unkept` of `statistics()` counts these loads. Let the writing process load
   ///   values that should stay.
-  /// - Values that cannot be decoded stay on disk, whatever the configured policies. With `.drop`,
-  ///   the read is a miss.
+  /// - Values that cannot be decoded stay on disk. With `dropsUnreadableValues`, the read is a miss.
   /// - Observers of the cache do not receive the writer's changes. Observers of `memory` are called
   ///   when values enter or leave memory.
   ///

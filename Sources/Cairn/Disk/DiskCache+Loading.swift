@@ -75,8 +75,10 @@ extension DiskCache {
     let options = options.with(lifetime)
     let found = try keys.map { (key: $0, value: try readableValue(forKey: $0)) }
     let now = store.clock.now().millisecondsSinceEpoch
+    let knowsNoAbsence = flights.history.isEmpty
     let missing = try found.filter {
-      try $0.value == nil && !flights.history.isAbsent(bytes(of: $0.key), at: now)
+      try $0.value == nil
+        && (knowsNoAbsence || !flights.history.isAbsent(bytes(of: $0.key), at: now))
     }.map(\.key)
     if missing.isEmpty { return found.map(\.value) }
     let loaded = try await BulkLoad.values(of: missing, load) { [self] key, bulk in
@@ -210,6 +212,7 @@ extension DiskCache {
         guard let loaded = try await load(flight) else { return nil }
         await keep(
           loaded, forKey: key, replacing: nil, since: start, damage.withLock { $0 }, flight)
+        if !flights.history.isEmpty { flights.history.forget(try bytes(of: key)) }
         flights.count { $0.freshCount += 1 }
         return loaded
       }, noteJoined: noteJoined)

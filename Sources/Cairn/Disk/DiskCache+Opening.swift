@@ -91,7 +91,8 @@ extension DiskCache {
     let differences = [
       ("countLimit", mine.countLimit == other.countLimit),
       ("byteLimit", mine.byteLimit == other.byteLimit),
-      ("lifetime", mine.lifetime == other.lifetime),
+      ("diskByteLimit", mine.diskByteLimit == other.diskByteLimit),
+      ("lifetime", mine.lifetime.or(.unlimited) == other.lifetime.or(.unlimited)),
       ("idleLimit", mine.idleLimit == other.idleLimit),
       ("durability", mine.store.durability == other.store.durability),
       ("memory.countLimit", mine.memory?.countLimit == other.memory?.countLimit),

@@ -189,7 +189,7 @@ protocol LoadStore<Key, Value>: Sendable {
   associatedtype Key: Hashable & Sendable
   associatedtype Value: Sendable
 
-  /// The default lifetime of entries in milliseconds, or `nil` for no end.
+  /// The default lifetime of entries.
   var standardLifetime: Lifetime { get }
 
   /// Whether loaded values can be kept.

@@ -211,6 +211,7 @@ extension MemoryCache {
       load: { [self] flight in
         guard let loaded = try await load(flight) else { return nil }
         keep(loaded, forKey: key, replacing: nil, flight)
+        flights.history.forget(key)
         flights.count { $0.freshCount += 1 }
         return loaded
       }, noteJoined: noteJoined)

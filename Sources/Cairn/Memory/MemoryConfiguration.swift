@@ -25,8 +25,8 @@ public struct MemoryConfiguration: Sendable {
   public var costLimit: Int?
 
   /// The lifetime of entries that are set without one. Default `.unlimited`, which `.standard` means
-  /// here too. No read finds an entry after its lifetime has ended. With zero or less, entries expire
-  /// at once. To keep a single entry forever, set it with `Lifetime.unlimited`.
+  /// here too. No read finds an entry after its lifetime has ended. With zero or less, or
+  /// after the time of `.until`, entries expire at once. To keep a single entry forever, set it with `Lifetime.unlimited`.
   public var lifetime = Lifetime.unlimited
 
   /// The idle limit of entries that are set without one: how long they may go without a read or

@@ -88,8 +88,8 @@ public struct StoreConfiguration: Sendable {
   public var diskByteLimit: Int?
 
   /// The lifetime of entries that are written without one. Default `.unlimited`, which `.standard`
-  /// means here too. No read finds an entry after its lifetime has ended. With zero or less, entries
-  /// expire at once.
+  /// means here too. No read finds an entry after its lifetime has ended. With zero or less, or
+  /// after the time of `.until`, entries expire at once.
   public var lifetime = Lifetime.unlimited
 
   /// The idle limit of entries that are written without one: how long they may go without a read or

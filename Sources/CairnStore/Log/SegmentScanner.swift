@@ -4,7 +4,7 @@ package struct SegmentScanner: ~Copyable {
   package static let windowByteCount = 1 << 20
   /// After skipping so many bytes, another large value probably follows. From here on, reading it
   /// takes longer than another system call, even if the disk must seek.
-  private static let skippedByteCount = 64 << 10
+  static let skippedByteCount = 64 << 10
 
   private let bytes: SegmentBytes
   private let seed: CRC32C
@@ -253,16 +253,17 @@ package struct SegmentScanner: ~Copyable {
     return checksum.value == header.valueChecksum
   }
 
-  /// Copies bytes from an offset on into a range of a buffer, and updates a checksum with them.
-  /// Reads many bytes straight into the buffer, where their checksum finds them in the processor's
-  /// cache.
+  /// Copies bytes of a value from an offset on into a range of a buffer, and updates a checksum with
+  /// them. Reads a large value straight into the buffer, where its checksum finds it in the
+  /// processor's cache.
   ///
-  /// - Returns: the number of bytes, at least 1 before the end.
+  /// - Parameter isLarge: whether the window shall not move on with this value.
+  /// - Returns: the number of bytes, 0 only if the file ends there.
   mutating func copy(
-    from offset: Int, into buffer: inout [UInt8], _ range: Range<Int>, _ checksum: inout CRC32C
+    from offset: Int, isLarge: Bool, into buffer: inout [UInt8], _ range: Range<Int>,
+    _ checksum: inout CRC32C
   ) throws(StoreError) -> Int {
-    let isHeld = holds(offset..<offset + 1)
-    if isHeld || range.count < Self.skippedByteCount || passesUnreadable {
+    if !isLarge || passesUnreadable || holds(offset..<offset + 1) {
       let (start, count) = try loadHeld(at: offset, limit: range.count)
       if count <= 0 { return 0 }
       let bytes = window.rawSpan.extracting(start..<(start + count))

@@ -18,8 +18,9 @@ final class WriteLimits: Sendable {
   private let bytes: Atomic<Int>
   /// How many entries do not count towards the limit.
   private let reserved = Atomic(0)
-  /// The default lifetime and idle limit of entries, in milliseconds.
+  /// The default lifetime of entries.
   let lifetime: Lifetime
+  /// The default idle limit of entries, in milliseconds.
   let idleLimit: Int64?
 
   init(_ configuration: StoreConfiguration) {

@@ -22,6 +22,8 @@ struct BulkLoadTests {
     var set: @Sendable (String, Int) throws -> Void
     var peek: @Sendable (Int) throws -> String?
     var reportAbsent: @Sendable (Int) async throws -> Void
+    /// Removes a value as an eviction does: without a write of its key.
+    var expire: @Sendable (Int) throws -> Void
     var counts: @Sendable () -> LoadCounts
   }
 
@@ -34,6 +36,7 @@ struct BulkLoadTests {
         value: { try await cache.value(forKey: $0, orLoad: $1) },
         set: { cache.setValue($0, forKey: $1) }, peek: { cache.peekValue(forKey: $0) },
         reportAbsent: { _ = try await cache.loaded(forKey: $0) { _ in .absent(for: .seconds(9)) } },
+        expire: { _ in cache.trim(.toCount(0)) },
         counts: { cache.flights.counts })
     case .disk:
       let cache: DiskCache<Int, String> = try disk.cache()
@@ -42,6 +45,7 @@ struct BulkLoadTests {
         value: { try await cache.value(forKey: $0, orLoad: $1) },
         set: { try cache.setValue($0, forKey: $1) }, peek: { try cache.peekValue(forKey: $0) },
         reportAbsent: { _ = try await cache.loaded(forKey: $0) { _ in .absent(for: .seconds(9)) } },
+        expire: { _ in try cache.trim(.toCount(0)) },
         counts: { cache.flights.counts })
     }
   }
@@ -87,6 +91,12 @@ struct BulkLoadTests {
     disk.clock.advance(by: .seconds(9))
     #expect(try await cache.values([1], nil, load) == ["1"])
     #expect(calls.all == [[2], [1]])
+    // A load that keeps a value ends the report.
+    try await cache.reportAbsent(3)
+    #expect(try await cache.value(3) { "3" } == "3")
+    try cache.expire(3)
+    #expect(try await cache.values([3], nil, load) == ["3"])
+    #expect(calls.all.last == [3])
   }
 
   @Test("Calls that overlap load each key once, and wait for each other", arguments: Kind.allCases)

@@ -223,7 +223,9 @@ struct CompactionCopier: ~Copyable {
     while position < end {
       let count = try output.appendValue(byteCount: end - position) {
         (buffer, range) throws(StoreError) in
-        try scanner.copy(from: position, into: &buffer, range, &checksum)
+        try scanner.copy(
+          from: position, isLarge: header.valueByteCount >= SegmentScanner.skippedByteCount,
+          into: &buffer, range, &checksum)
       }
       guard count > 0 else { throw segment.corruption(at: start, .fileTooShort) }
       position += count

@@ -23,7 +23,9 @@ struct VerificationTests {
     #expect(isRefused(store, "key 1"))
   }
 
-  @Test("With .firstRead, the first read checks, and later ones do not; a scrub and an open do")
+  @Test(
+    "Without verifiesEveryRead, the first read checks, and later ones do not; a scrub and an open do"
+  )
   func firstRead() throws {
     let store = try scene.open { $0.verifiesEveryRead = false }
     try scene.fill(store, byteCount: 5000)

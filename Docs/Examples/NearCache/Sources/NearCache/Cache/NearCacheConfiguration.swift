@@ -22,7 +22,7 @@ public struct NearCacheConfiguration: Sendable {
   public var lossPolicy = LossPolicy.expireAtOnce
   /// The policy for loads, as in a `DiskCache`. `staleOnError` limits how long a near copy may be
   /// returned while the engine is down, counted from when the copy was last known to be right.
-  public var loadPolicy = LoadPolicy.standard
+  public var loadPolicy = LoadPolicy()
   /// How long one caller alone may load a key from the origin. After that, another caller may, and
   /// the late value is returned but not kept. Should be longer than the origin takes. Default 10 s.
   public var lease: Duration = .seconds(10)
