@@ -16,7 +16,7 @@ struct ReadmeSamples {
           try batch.removeValue(forKey: "session/0")
         }
         try store.increment(forKey: "visits")
-        let keys = try store.keys(prefix: "session/")  // [[UInt8]]
+        let keys = try store.keys(prefix: "session/")  // [[UInt8]]; looks at all keys
         let follower = try Store(following: "sessions.cairn")  // reads what another process writes
         try store.close()
 
