@@ -108,9 +108,10 @@ public struct LoadPolicy: Sendable, Hashable {
   ///   - random: from 0 up to 1.
   func jittered(_ lifetime: Lifetime, standard: Lifetime, random: Double) -> Lifetime {
     let share = min(max(lifetimeJitter, 0), 1)
-    let milliseconds = lifetime.or(standard).milliseconds
+    let full = lifetime.or(standard)
     // NaN counts as no jitter.
-    guard share > 0, milliseconds > 0, lifetime.or(standard).kind == .after else { return lifetime }
+    guard share > 0, full.kind == .after, full.milliseconds > 0 else { return lifetime }
+    let milliseconds = full.milliseconds
     let cut = Int64(min(Double(milliseconds) * share * random, 0x1p62))
     return .milliseconds(max(1, milliseconds - min(cut, milliseconds)))
   }
