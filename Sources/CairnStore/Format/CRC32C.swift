@@ -30,6 +30,7 @@ package struct CRC32C: Sendable {
   }
 
   /// Copies the bytes to the start of `target`, and updates the checksum with them in one pass.
+  @_lifetime(target: copy target)
   package mutating func update(copying bytes: RawSpan, to target: inout MutableRawSpan) {
     guard HardwareCRC32C.isSupported else {
       target.copy(bytes, to: 0)
