@@ -14,8 +14,11 @@ import CairnLibC
 @safe
 final class Dataset: @unchecked Sendable {
   let keyCount: Int
+  /// The size of a value; of images, about the mean.
   let valueByteCount: Int
   let seed: UInt64
+  /// The size of each key's value, or empty if all have the same.
+  private let byteCounts: [Int32]
 
   private static let windowCount = 1 << 18
   private let pool: UnsafeMutableRawPointer
@@ -23,11 +26,15 @@ final class Dataset: @unchecked Sendable {
   /// The generation of a key that the store does not have.
   static let absent = UInt16.max
 
-  init(keyCount: Int, valueByteCount: Int, seed: UInt64) {
+  init(keyCount: Int, valueByteCount: Int, areImages: Bool = false, seed: UInt64) {
     self.keyCount = keyCount
     self.valueByteCount = valueByteCount
     self.seed = seed
-    let wordCount = (Self.windowCount + valueByteCount + 7) / 8
+    var sizes = RandomSource(seed: seed ^ 0x696D_6167)
+    byteCounts =
+      areImages ? (0..<keyCount).map { _ in Int32(ImageSize.byteCount(&sizes)) } : []
+    let largest = byteCounts.max().map(Int.init) ?? valueByteCount
+    let wordCount = (Self.windowCount + largest + 7) / 8
     unsafe pool = UnsafeMutableRawPointer.allocate(byteCount: wordCount * 8, alignment: 64)
     var random = RandomSource(seed: seed ^ 0x706F_6F6C)
     for word in 0..<wordCount {
@@ -68,13 +75,19 @@ final class Dataset: @unchecked Sendable {
 
   // MARK: Values
 
+  /// The size of the key's value.
+  @inline(__always)
+  func byteCount(of index: Int) -> Int {
+    byteCounts.isEmpty ? valueByteCount : Int(byteCounts[index])
+  }
+
   @inline(__always)
   func value(_ index: Int, generation: UInt16) -> ValueSlice {
     var mixed = (UInt64(truncatingIfNeeded: index) << 16 | UInt64(generation)) ^ seed << 20
     mixed = mixed &* 0x9E37_79B9_7F4A_7C15
     let offset = Int(truncatingIfNeeded: mixed >> 46)
     return unsafe ValueSlice(
-      bytes: UnsafeRawBufferPointer(start: pool + offset, count: valueByteCount))
+      bytes: UnsafeRawBufferPointer(start: pool + offset, count: byteCount(of: index)))
   }
 
   /// How the bytes differ from the key's value, or `nil` if they do not.
@@ -84,21 +97,32 @@ final class Dataset: @unchecked Sendable {
   /// of a read.)
   @inline(__always)
   func difference(_ bytes: RawSpan, index: Int, generation: UInt16, isThorough: Bool) -> String? {
-    guard bytes.byteCount == valueByteCount else {
-      return "the value has \(bytes.byteCount) bytes instead of \(valueByteCount)"
+    let byteCount = byteCount(of: index)
+    guard bytes.byteCount == byteCount else {
+      return "the value has \(bytes.byteCount) bytes instead of \(byteCount)"
     }
     let expected = unsafe value(index, generation: generation).bytes
     let isEqual = unsafe bytes.withUnsafeBytes { found in
       guard let left = found.baseAddress, let right = expected.baseAddress else {
         return true
       }
-      if isThorough || valueByteCount <= 4_096 {
-        return unsafe memcmp(left, right, valueByteCount) == 0
-      }
-      let last = valueByteCount - 64
+      if isThorough || byteCount <= 4_096 { return unsafe memcmp(left, right, byteCount) == 0 }
+      let last = byteCount - 64
       return unsafe memcmp(left, right, 64) == 0 && memcmp(left + last, right + last, 64) == 0
     }
     return isEqual ? nil : "the value's bytes are not those of generation \(generation)"
+  }
+}
+
+/// Sizes of images: log-normal, with a median of 70 kB.
+enum ImageSize {
+  static let range = 20_000...500_000
+  /// About the mean.
+  static let meanByteCount = 89_000
+
+  static func byteCount(_ random: inout RandomSource) -> Int {
+    let normal = (0..<12).reduce(-6.0) { sum, _ in sum + random.fraction() }
+    return min(max(Int(70_000 * exp(0.7 * normal)), range.lowerBound), range.upperBound)
   }
 }
 

@@ -7,6 +7,8 @@ struct BenchOptions: Sendable, Equatable {
   var isFull = false
   /// Whether to measure the same rows with growing numbers of keys.
   var isScale = false
+  /// Whether to measure stores of images, also under a limit.
+  var isImages = false
   /// Whether to compare only the eviction policies of the cache in memory.
   var isPolicies = false
   /// Whether to count only what compaction writes.
@@ -38,7 +40,7 @@ struct BenchOptions: Sendable, Equatable {
 
   /// Whether only six rows are measured, in seconds, because no option requests anything else.
   var isSummary: Bool {
-    !isFull && !isQuick && !isScale && !isPolicies && !isCompaction && !isStalls && !isTargets
+    !isFull && !isQuick && !isScale && !isImages && !isPolicies && !isCompaction && !isStalls && !isTargets
       && !isEveryStore && !isNarrowed
   }
 
@@ -53,14 +55,14 @@ struct BenchOptions: Sendable, Equatable {
 
   /// Whether the run includes the caches in memory.
   var includesMemorySections: Bool {
-    !isScale && !isSummary && (stores == nil || isEveryStore) && workloads == nil
+    !isScale && !isImages && !isSummary && (stores == nil || isEveryStore) && workloads == nil
       && keyCount == nil && valueByteCount == nil && threadCount == nil
   }
 
   static let usage = Paragraphs(
     """
     usage: cairn-bench [--full | --quick | --scale] \
-    [--policies | --compaction | --stalls | --targets] [--stores S,...] [--workloads W,...] [--n N] [--value-bytes V] [--threads T] \
+    [--images | --policies | --compaction | --stalls | --targets] [--stores S,...] [--workloads W,...] [--n N] [--value-bytes V] [--threads T] \
     [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--summary FILE] [--from FILE] [--help]
 
     Runs Cairn and other stores through the same workloads, in real files, and checks every byte
@@ -72,6 +74,8 @@ struct BenchOptions: Sendable, Equatable {
       --scale           the cost of operations, memory, opening and compaction with 10,000 to
                         10,000,000 keys (or --n keys) of 100 bytes; takes minutes, and 4 GiB of
                         memory and of disk
+      --images          images of 20 to 500 kB: storing, reading, replacing, requests under a limit
+                        on disk, reopening; takes a minute, and 3 GB of disk
       --policies        hits and time of MemoryCache by eviction policy, on generated requests, and
                         its hits per second on one and two threads; takes a minute, or with --quick
                         a second
@@ -117,7 +121,7 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 
 extension BenchOptions {
   private static let names =
-    ("--help --full --quick --scale --policies --compaction --stalls --targets --stores --workloads "
+    ("--help --full --quick --scale --images --policies --compaction --stalls --targets --stores --workloads "
     + "--n --value-bytes --threads --seed --dir --json --svg --summary --from").split(
       separator: " "
     ).map(String.init)
@@ -139,43 +143,20 @@ extension BenchOptions {
         }
         return value
       }
+      func flag() throws(UsageError) -> Bool {
+        if inlineValue != nil { throw UsageError(description: "\(name) takes no value") }
+        return true
+      }
       switch name {
       case "--help", "-h": return nil
-      case "--full":
-        guard inlineValue == nil else {
-          throw UsageError(description: "--full takes no value")
-        }
-        options.isFull = true
-      case "--quick":
-        guard inlineValue == nil else {
-          throw UsageError(description: "--quick takes no value")
-        }
-        options.isQuick = true
-      case "--scale":
-        guard inlineValue == nil else {
-          throw UsageError(description: "--scale takes no value")
-        }
-        options.isScale = true
-      case "--policies":
-        guard inlineValue == nil else {
-          throw UsageError(description: "--policies takes no value")
-        }
-        options.isPolicies = true
-      case "--compaction":
-        guard inlineValue == nil else {
-          throw UsageError(description: "--compaction takes no value")
-        }
-        options.isCompaction = true
-      case "--stalls":
-        guard inlineValue == nil else {
-          throw UsageError(description: "--stalls takes no value")
-        }
-        options.isStalls = true
-      case "--targets":
-        guard inlineValue == nil else {
-          throw UsageError(description: "--targets takes no value")
-        }
-        options.isTargets = true
+      case "--full": options.isFull = try flag()
+      case "--quick": options.isQuick = try flag()
+      case "--scale": options.isScale = try flag()
+      case "--images": options.isImages = try flag()
+      case "--policies": options.isPolicies = try flag()
+      case "--compaction": options.isCompaction = try flag()
+      case "--stalls": options.isStalls = try flag()
+      case "--targets": options.isTargets = try flag()
       case "--stores":
         let text = try value()
         options.isEveryStore = text == "all"
@@ -198,6 +179,15 @@ extension BenchOptions {
     }
     if [options.isFull, options.isQuick, options.isScale].count(where: { $0 }) > 1 {
       throw UsageError(description: "only one of --full, --quick and --scale may be given")
+    }
+    if options.isImages,
+      options.isFull || options.isScale || options.isPolicies || options.isCompaction
+        || options.isStalls || options.isTargets || options.valueByteCount != nil
+        || options.threadCount != nil
+    {
+      throw UsageError(
+        description: "--images allows only --quick, --stores, --workloads, --n, --seed, --dir, "
+          + "--json, --svg and --summary")
     }
     if options.resultsPath != nil {
       var drawing = BenchOptions(svgPath: options.svgPath, summaryPath: options.summaryPath)

@@ -46,6 +46,9 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Overwriting uniformly random keys, four times as many as there are, while the store reclaims
   /// space by itself.
   case churn
+  /// Requests by Zipf's law, of which each miss stores the value, with a limit on the bytes on disk
+  /// of a third of all values.
+  case limited
   /// New keys, each put acknowledged once it survives a power cut.
   case durablePut = "durable-put"
   /// The same by sixteen threads on one store; their total.
@@ -67,7 +70,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     .getTwoThreads, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads,
     .getZeroCopyAgain, .getCompacting, .mixed95to5, .mixed95to5TwoThreads, .mixed50to50, .overwrite,
     .overwriteCompacting,
-    .churn, .compact, .openClean, .delete, .durablePut,
+    .churn, .compact, .openClean, .delete, .limited, .durablePut,
     .durablePut16Threads, .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5,
   ]
 
@@ -76,6 +79,11 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     .fill, .get, .getMissing, .getMany, .getTwoThreads, .getCompacting, .overwrite, .churn,
     .compact, .openClean,
     .delete,
+  ]
+
+  /// The rows of `--images`.
+  static let images: [Workload] = [
+    .fill, .getZipf, .getTwoThreads, .overwrite, .limited, .openClean,
   ]
 
   /// The rows that `--threads` runs on any number of threads.
@@ -99,7 +107,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Whether the workload is part of a run that names no workloads.
   var isStandard: Bool {
     switch self {
-    case .churn, .compact, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads,
+    case .churn, .compact, .limited, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads,
       .getZeroCopyAgain, .mixed95to5TwoThreads:
       false
     default: true
@@ -131,7 +139,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Whether the workload needs the store that `fill` leaves.
   var needsFilledStore: Bool {
     switch self {
-    case .fill, .fillBatch, .durablePut, .durablePut16Threads: false
+    case .fill, .fillBatch, .limited, .durablePut, .durablePut16Threads: false
     default: true
     }
   }

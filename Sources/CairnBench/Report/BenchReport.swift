@@ -51,6 +51,7 @@ extension Plan.Section {
       stores: stores,
       workloads: Workload.allCases.filter { kind in results.contains { $0.workload == kind } },
       keyCount: results[0].n, valueByteCount: results[0].valueBytes,
+      areImages: results[0].images == true,
       roundCount: results.map(\.rounds).max() ?? 0, milliseconds: 0,
       threadCount: results[0].threads ?? 1)
   }
@@ -76,7 +77,7 @@ struct ReportedOptions: Codable, Sendable {
       plan.sections.contains { $0.workloads.contains(workload) }
     }
     n = options.keyCount
-    valueBytes = options.valueByteCount.map { [$0] } ?? [100, 1 << 10, 16 << 10, 256 << 10]
+    valueBytes = Array(Set(plan.sections.map(\.valueByteCount))).sorted()
     directory = options.directory
     #if DEBUG
       optimized = false
@@ -93,6 +94,9 @@ struct BenchResult: Codable, Sendable {
   /// The number of keys in the store.
   var n: Int
   var valueBytes: Int
+  /// Whether values have the sizes of images, of which `valueBytes` is about the mean. Otherwise
+  /// absent.
+  var images: Bool?
   /// Absent if there was one, or as many as the workload's name says.
   var threads: Int?
   /// The number of operations in all rounds.
@@ -117,6 +121,8 @@ struct BenchResult: Codable, Sendable {
   var writeAmplification: Double?
   /// Bytes of index memory per key, after the row.
   var indexBytesPerKey: Double?
+  /// The share of requests that found a value. Only for the row with a limit.
+  var hitRatio: Double?
 
   init(
     store: StoreKind, workload: Workload, _ section: Plan.Section, rounds: [RoundResult]
@@ -125,6 +131,7 @@ struct BenchResult: Codable, Sendable {
     self.workload = workload
     n = section.keyCount
     valueBytes = section.valueByteCount
+    images = section.areImages ? true : nil
     threads = section.threadCount > 1 ? section.threadCount : nil
     durability = store.isSyncedEachSecond ? "interval" : workload.durability
     self.rounds = rounds.count
@@ -146,6 +153,8 @@ struct BenchResult: Codable, Sendable {
       let written = rounds.reduce(0) { $0 + ($1.writtenByteCount ?? 0) }
       writeAmplification = Double(written) / Double(put)
     }
+    let hits = rounds.compactMap(\.hitCount)
+    hitRatio = hits.isEmpty ? nil : Double(hits.reduce(0, +)) / Double(operations)
     indexBytesPerKey = rounds.last?.indexByteCount.map { Double($0) / Double(section.keyCount) }
   }
 }

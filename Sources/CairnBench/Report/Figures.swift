@@ -28,6 +28,8 @@ enum Figures {
     }
   }
 
+  static func percent(_ share: Double) -> String { threeDigits(share * 100) + " %" }
+
   static func ratio(_ value: Double) -> String { threeDigits(value) + " ×" }
 
   /// With commas between thousands.
@@ -58,7 +60,11 @@ enum Figures {
 
 extension Plan.Section {
   var title: String {
-    "\(Figures.count(keyCount)) keys × \(Self.size(valueByteCount))"
+    let (low, high) = (ImageSize.range.lowerBound / 1_000, ImageSize.range.upperBound / 1_000)
+    return
+      (areImages
+      ? "\(Figures.count(keyCount)) images of \(low) to \(high) kB"
+      : "\(Figures.count(keyCount)) keys × \(Self.size(valueByteCount))")
       + (threadCount > 1 ? ", \(threadCount) threads" : "")
   }
 

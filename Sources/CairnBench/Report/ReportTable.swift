@@ -29,9 +29,13 @@ struct ReportTable {
       ])
       previous = result.workload
     }
+    let hits = results.compactMap { result in
+      result.hitRatio.map { "\(result.store.rawValue) \(Figures.percent($0))" }
+    }
+    let found = hits.isEmpty ? "" : "hits under the limit: \(hits.joined(separator: ", "))\n"
     return "\(section.title)\n"
       + TextTable.aligned(
-        rows, leftAlignedColumnCount: Self.leftAlignedColumnCount)
+        rows, leftAlignedColumnCount: Self.leftAlignedColumnCount) + found
   }
 
   /// A range of rates, with the unit only once if both rates have the same unit.

@@ -13,6 +13,14 @@ struct SummaryChart {
     (.mixed95to5, "95 % gets, 5 % sets"),
     (.durablePut16Threads, "durable set, 16 threads"),
   ]
+  static let images: [(workload: Workload, title: String)] = [
+    (.fill, "store"), (.overwrite, "replace"),
+    (.getZipf, "read"), (.getTwoThreads, "read, 2 threads"),
+    (.limited, "request under a limit; misses stored"), (.openClean, "open and read one"),
+  ]
+  private var workloads: [(workload: Workload, title: String)] {
+    results.contains { $0.images == true } ? Self.images : Self.workloads
+  }
   static let stores: [(store: StoreKind, name: String)] = [
     (.cairn, "Cairn"), (.lmdb, "LMDB"), (.rocksDB, "RocksDB"), (.sqlite, "SQLite"),
     (.filePerKey, "file per key"),
@@ -26,7 +34,7 @@ struct SummaryChart {
   var svg: String {
     let (title, shown) = section
     var panels = ""
-    for (place, row) in Self.workloads.enumerated() {
+    for (place, row) in workloads.enumerated() {
       panels += panel(
         row.title, shown.filter { $0.workload == row.workload },
         x: place % 2 * Self.panelWidth, y: Self.top + place / 2 * Self.panelHeight)
@@ -51,7 +59,7 @@ struct SummaryChart {
       (
         section: section,
         results: results.filter { result in
-          Self.workloads.contains { $0.workload == result.workload }
+          workloads.contains { $0.workload == result.workload }
             && Self.stores.contains { $0.store == result.store }
         }
       )
@@ -72,14 +80,16 @@ struct SummaryChart {
     for (store, name) in Self.stores {
       guard let result = row.first(where: { $0.store == store }) else { continue }
       let length = max(1, Int(result.opsPerSecond / fastest * Double(Self.plotWidth)))
-      let ratio = result.cairnRatio(in: row).map { "   \(Figures.ratio($0))" } ?? ""
+      let note =
+        result.hitRatio.map { "   \(Figures.percent($0)) hits" }
+        ?? result.cairnRatio(in: row).map { "   \(Figures.ratio($0))" } ?? ""
       let (bar, label) = store == .cairn ? ("ours", "label ours") : ("other", "label")
       text +=
         "<text class=\"\(label)\" x=\"\(left - 6)\" y=\"\(barY + 9)\">\(name)</text>\n"
         + "<rect class=\"\(bar)\" x=\"\(left)\" y=\"\(barY)\" width=\"\(length)\" "
         + "height=\"\(Self.barHeight)\"/>\n"
         + "<text class=\"value\" x=\"\(left + length + 5)\" y=\"\(barY + 9)\">"
-        + "\(Figures.rate(result.opsPerSecond).replacing("  /", with: " /"))\(ratio)</text>\n"
+        + "\(Figures.rate(result.opsPerSecond).replacing("  /", with: " /"))\(note)</text>\n"
       barY += Self.barPitch
     }
     return text

@@ -82,7 +82,7 @@ struct Coordinator {
     return try WorkerProcess(
       WorkerConfiguration(
         store: kind, directory: path, keyCount: section.keyCount,
-        valueByteCount: section.valueByteCount, seed: seed,
+        valueByteCount: section.valueByteCount, areImages: section.areImages, seed: seed,
         settles: section.roundCount > 1, threadCount: section.threadCount,
         // Three seconds at 200 ms a round: a shorter round would often include no sync.
         leastMilliseconds: kind.isSyncedEachSecond ? 15 * section.milliseconds : 0))

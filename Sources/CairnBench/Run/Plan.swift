@@ -5,6 +5,8 @@ struct Plan: Sendable {
     var workloads: [Workload]
     var keyCount: Int
     var valueByteCount: Int
+    /// Whether values have the sizes of images, and `valueByteCount` is about their mean.
+    var areImages = false
     /// The maximum number of rounds of a row.
     var roundCount: Int
     /// The length of a round if the workload does not set the number of operations.
@@ -44,6 +46,10 @@ struct Plan: Sendable {
       return
     }
     repeatingSeconds = options.includesMemorySections && !options.isEveryStore ? 80 : nil
+    if options.isImages {
+      sections = [Self.images(options)]
+      return
+    }
     if options.isScale {
       sections = (options.keyCount.map { [$0] } ?? Self.scaleKeyCounts).map { count in
         Section(
@@ -96,6 +102,15 @@ struct Plan: Sendable {
       roundCount: 3, milliseconds: 120)
   }
 
+  private static func images(_ options: BenchOptions) -> Section {
+    Section(
+      stores: options.stores ?? SummaryChart.stores.map(\.store).filter(\.isBuilt),
+      workloads: options.workloads ?? Workload.images,
+      keyCount: options.keyCount ?? (options.isQuick ? 200 : 4_000),
+      valueByteCount: ImageSize.meanByteCount, areImages: true,
+      roundCount: options.isQuick ? 1 : 3, milliseconds: options.isQuick ? 5 : 500)
+  }
+
   /// A million keys: Cairn beside the limits of the machine.
   private static let million = Section(
     stores: [.cairn, .bareMap], workloads: [.fill, .get], keyCount: 1_000_000,
@@ -129,7 +144,7 @@ extension Workload {
   /// other rows build on them.
   func millisecondLimit(_ section: Plan.Section) -> Int? {
     switch self {
-    case .fill, .openKilled, .churn, .compact: nil
+    case .fill, .openKilled, .churn, .compact, .limited: nil
     case .fillBatch: section.milliseconds * 4
     case .overwrite, .delete: section.milliseconds * 6
     case .getCompacting, .overwriteCompacting: section.milliseconds * 4

@@ -24,7 +24,7 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     self.configuration = configuration
     data = Dataset(
       keyCount: configuration.keyCount, valueByteCount: configuration.valueByteCount,
-      seed: configuration.seed)
+      areImages: configuration.areImages, seed: configuration.seed)
     sampleInterval = configuration.store.sampleInterval(
       valueByteCount: configuration.valueByteCount)
   }
@@ -76,6 +76,7 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
       data.setAllGenerations(0)
       isFilled = true
       return try finish(round, try openRepeatedly(round), changes: true)
+    case .limited: return try request(round)
     case .durablePut: return try putDurably(round, threadCount: 1)
     case .durablePut16Threads: return try putDurably(round, threadCount: 16)
     case .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5:

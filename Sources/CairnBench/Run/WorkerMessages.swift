@@ -8,6 +8,7 @@ struct WorkerConfiguration: Codable, Sendable {
   var directory: String
   var keyCount: Int
   var valueByteCount: Int
+  var areImages = false
   var seed: UInt64
   /// Whether to wait for the disk to become idle before durable rows.
   var settles = true
@@ -50,6 +51,8 @@ struct RoundResult: Codable, Sendable {
   var writtenByteCount: Int?
   /// The memory that the store reports for its index.
   var indexByteCount: Int?
+  /// How many requests found a value, in rows with a limit.
+  var hitCount: Int?
 
   var operationsPerSecond: Double { Double(operationCount) * 1e9 / Double(nanoseconds) }
 }

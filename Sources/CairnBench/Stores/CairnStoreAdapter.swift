@@ -5,7 +5,7 @@ import Cairn
 final class CairnStoreAdapter: KeyValueStore {
   static let name = "cairn"
   static let abilities: StoreAbilities = [
-    .zeroCopyReads, .durableWrites, .concurrentWrites, .reopening, .compaction,
+    .zeroCopyReads, .durableWrites, .concurrentWrites, .reopening, .compaction, .limits,
   ]
 
   private let store: Store
@@ -14,6 +14,7 @@ final class CairnStoreAdapter: KeyValueStore {
     var configuration = StoreConfiguration()
     configuration.durability = options.durability
     configuration.verifiesEveryRead = options.verifiesEveryRead
+    configuration.diskByteLimit = options.diskByteLimit
     store = try Store(path: path, configuration: configuration)
   }
 

@@ -50,6 +50,8 @@ struct StoreAbilities: OptionSet, Sendable {
   static let reopening = StoreAbilities(rawValue: 1 << 3)
   /// A call reclaims space, concurrently with reads and writes.
   static let compaction = StoreAbilities(rawValue: 1 << 4)
+  /// Evicts values to stay within a limit on its bytes on disk.
+  static let limits = StoreAbilities(rawValue: 1 << 5)
 }
 
 /// The options for opening a store. Expected numbers are hints for stores that cannot grow or need
@@ -59,6 +61,8 @@ struct StoreOptions: Sendable {
   var durability: Durability = .process
   /// When Cairn checks values. The peers have no such choice.
   var verifiesEveryRead = true
+  /// The limit on bytes on disk, for stores with the ability `limits`.
+  var diskByteLimit: Int?
   var expectedKeyCount = 0
   var expectedByteCount = 0
 }

@@ -101,6 +101,8 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
     // These are not stores, but do the minimum work of a put.
     case .rawCopy: workload == .fill
     case .rawWrite: workload == .fill || workload == .durablePut
+    // These reclaim no space.
+    case .bareMap where workload == .limited, .bareMapSerial where workload == .limited: false
     default:
       workload.isInMemory == isCache
         && abilities.isSuperset(of: workload.needs)

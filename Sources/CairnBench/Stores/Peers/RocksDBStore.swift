@@ -8,6 +8,7 @@
   /// - The preset for point lookups (a hash in each block, Bloom filters, also one for data not yet
   ///   on disk) with a cache that holds all values, and without compression, which only costs time
   ///   with random bytes.
+  /// - Large values are in blob files, which have a cache of the same size.
   /// - Every write goes to the log by a system call, so that it outlives the process. With
   ///   `.durable`, the log is synced.
   /// - Values are read as pinned slices of the cache, and copied from there if a copy is requested.
@@ -44,6 +45,9 @@
         options, Int32(clamping: sysconf(Int32(_SC_NPROCESSORS_ONLN))))
       unsafe rocksdb_options_optimize_for_point_lookup(options, Self.cacheMebibytes(wanted))
       unsafe rocksdb_options_set_compression(options, Int32(rocksdb_no_compression))
+      if wanted.expectedByteCount >= 16_384 * max(1, wanted.expectedKeyCount) {
+        unsafe Self.useBlobFiles(options, cacheByteCount: Self.cacheMebibytes(wanted) << 20)
+      }
       // Log warnings and errors only.
       unsafe rocksdb_options_set_info_log_level(options, 2)
       if wanted.durability != .process { unsafe rocksdb_writeoptions_set_sync(writeOptions, 1) }
@@ -57,6 +61,15 @@
         unsafe rocksdb_writeoptions_destroy(writeOptions)
         throw error
       }
+    }
+
+    private static func useBlobFiles(_ options: OpaquePointer, cacheByteCount: UInt64) {
+      unsafe rocksdb_options_set_enable_blob_files(options, 1)
+      unsafe rocksdb_options_set_min_blob_size(options, 4_096)
+      unsafe rocksdb_options_set_enable_blob_gc(options, 1)
+      guard let cache = unsafe rocksdb_cache_create_lru(Int(cacheByteCount)) else { return }
+      unsafe rocksdb_options_set_blob_cache(options, cache)
+      unsafe rocksdb_cache_destroy(cache)
     }
 
     /// Opens the database with its one column family, which the calls for many keys require by
