@@ -60,7 +60,8 @@ struct BenchOptionsTests {
       ["--threads", "2", "--workloads", "get,fill"], ["--threads", "2", "--policies"],
       ["--targets=1"], ["--targets", "--full"], ["--targets", "--n", "5"],
       ["--targets", "--stores", "cairn"], ["--targets", "--svg", "x"], ["--targets", "--policies"],
-      ["--targets", "--compaction"], ["--targets", "--threads", "2"],
+      ["--targets", "--compaction"], ["--images", "--full"], ["--images", "--value-bytes", "100"],
+      ["--images=1"], ["--images", "--targets"], ["--targets", "--threads", "2"],
       ["--from", "a.json"], ["--from", "a.json", "--svg", "b.svg", "--quick"],
     ])
   func refusals(arguments: [String]) {
@@ -70,7 +71,7 @@ struct BenchOptionsTests {
   @Test("workloads have the names of the specification")
   func workloadNames() {
     let names =
-      "fill fill-batch overwrite get get-zero-copy get-many get-missing get-zipf get-2-threads "
+      "fill fill-batch overwrite limited get get-zero-copy get-many get-missing get-zipf get-2-threads "
       + "delete mixed-95-5 mixed-50-50 open-clean open-killed durable-put durable-put-16-threads "
       + "get-compacting overwrite-compacting churn compact memory-get memory-get-2-threads memory-set "
       + "get-zero-copy-again mixed-95-5-2-threads memory-mixed-95-5 get-zero-copy-2-threads get-missing-2-threads get-zipf-2-threads"

@@ -56,6 +56,19 @@ struct CommandTests {
     #expect(try DirectoryTree.names(in: directory.path) == [])
   }
 
+  @Test("measures stores of images, also under a limit")
+  func images() throws {
+    let directory = try TemporaryDirectory()
+    let chart = directory.path + "/images.svg"
+    let result = try run(
+      ["--images", "--quick", "--n", "120", "--dir", directory.path, "--summary", chart])
+    #expect(result.status == 0, "\(result.output)")
+    #expect(result.output.contains("120 images of 20 to 500 kB"))
+    #expect(result.output.contains("hits under the limit: cairn "))
+    #expect(ProcFile.text(chart).contains(" % hits"))
+    #expect(try DirectoryTree.names(in: directory.path) == ["images.svg"])
+  }
+
   @Test("counts what compaction copies: less with a higher bound, and little beyond the bound")
   func compaction() throws {
     let directory = try TemporaryDirectory()

@@ -47,6 +47,20 @@ struct DatasetTests {
     }
   }
 
+  @Test("images have the sizes of images, and each its own bytes")
+  func images() {
+    let data = Dataset(keyCount: 2_000, valueByteCount: 0, areImages: true, seed: 3)
+    let counts = (0..<2_000).map { bytes(data.value($0, generation: 0)).count }
+    #expect(counts.allSatisfy(ImageSize.range.contains))
+    #expect(Set(counts).count > 1_500)
+    let mean = counts.reduce(0, +) / 2_000
+    #expect(abs(mean - ImageSize.meanByteCount) < 5_000)
+    let difference = bytes(data.value(7, generation: 0)).withBytes {
+      data.difference($0, index: 8, generation: 0, isThorough: true)
+    }
+    #expect(difference != nil)
+  }
+
   @Test("the first generation follows the last one, and absence")
   func generations() {
     let data = Dataset(keyCount: 2, valueByteCount: 1, seed: 3)

@@ -59,8 +59,10 @@ extension FileSystemDecorator {
 
   package func close(_ descriptor: Int32) { base.close(descriptor) }
 
-  package func linkCount(of descriptor: Int32) throws(SystemError) -> Int {
-    try base.linkCount(of: descriptor)
+  package func status(
+    of name: String, in directory: Int32
+  ) throws(SystemError) -> FileStatus {
+    try base.status(of: name, in: directory)
   }
 
   package func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool {

@@ -137,15 +137,27 @@ extension SimulatedFileSystem {
 
   package func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
     try calling(.status, descriptor) { (_) throws(SystemError) in
-      let file = try file(descriptor, .status)
-      return FileStatus(
-        kind: file.isDirectory ? .directory : .regular, byteCount: file.byteCount,
-        allocatedByteCount: file.allocatedByteCount, owner: 0, linkCount: 1)
+      status(of: try file(descriptor, .status))
     }
   }
 
-  /// No other process removes the files of a simulated store.
-  package func linkCount(of descriptor: Int32) -> Int { 1 }
+  package func status(
+    of name: String, in directory: Int32
+  ) throws(SystemError) -> FileStatus {
+    try calling(.status, directory) { (_) throws(SystemError) in
+      guard let file = try file(directory, .status).names[name] else {
+        throw fail(.status, SystemError.noEntry)
+      }
+      return status(of: file)
+    }
+  }
+
+  /// Every file has one name: no other process removes the files of a simulated store.
+  private func status(of file: SimulatedFile) -> FileStatus {
+    FileStatus(
+      kind: file.isDirectory ? .directory : .regular, byteCount: file.byteCount,
+      allocatedByteCount: file.allocatedByteCount, owner: 0, linkCount: 1)
+  }
 
   package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
     try calling(.lock, descriptor) { (_) throws(SystemError) in

@@ -124,7 +124,9 @@ package final class FixedFileSystem: FileSystem {
     throw refused("fallocate")
   }
 
-  package func linkCount(of descriptor: Int32) -> Int { 1 }
+  package func status(of name: String, in directory: Int32) throws(SystemError) -> FileStatus {
+    throw refused("fstatat")
+  }
 
   package func nextData(_ descriptor: Int32, from offset: Int) -> Int { offset }
 

@@ -85,6 +85,9 @@ package final class Directory: Sendable {
     return try quota?.hasRoom(for: byteCount) ?? true
   }
 
+  /// How many more bytes its files may take within their limit, or `nil` without one.
+  package func limitedFreeByteCount() throws(StoreError) -> Int? { try quota?.freeByteCount }
+
   /// Like `freeByteCount`, but perhaps less: checks no file.
   package func leastFreeByteCount() throws(StoreError) -> Int {
     min(try diskFreeByteCount(), quota?.leastFreeByteCount ?? .max)
@@ -114,20 +117,21 @@ package final class Directory: Sendable {
   private func allocatedByteCount() throws(StoreError) -> Int {
     var sum = 0
     for name in try names() {
-      do throws(StoreError) {
-        sum += try openFile(name, mode: .readOnly)?.status().allocatedByteCount ?? 0
-      } catch {
-        // A folder, or a file that is not the store's, such as `lost+found`.
-        switch error {
-        case .unsafeFile: continue
-        case .system(let failure)
-        where [SystemError.accessDenied, SystemError.notPermitted].contains(failure.errorNumber):
-          continue
-        default: throw error
-        }
-      }
+      sum += try allocatedByteCount(of: name)
     }
     return sum
+  }
+
+  /// The disk space that a file takes: 0 for a folder, and if there is no file.
+  private func allocatedByteCount(of name: String) throws(StoreError) -> Int {
+    do {
+      let status = try fileSystem.status(of: name, in: descriptor)
+      return status.kind == .regular ? status.allocatedByteCount : 0
+    } catch where error.errorNumber == SystemError.noEntry {
+      return 0
+    } catch {
+      throw error.storeError(path: "\(path)/\(name)")
+    }
   }
 
   private func named<Value>(
@@ -224,7 +228,7 @@ package final class Directory: Sendable {
   package func unlink(_ name: String) throws(StoreError) {
     guard let quota else { return try unlinkFile(name) }
     try quota.removing {
-      (try? openFile(name, mode: .readOnly)?.status().allocatedByteCount) ?? 0
+      (try? allocatedByteCount(of: name)) ?? 0
     } _: { () throws(StoreError) in
       try unlinkFile(name)
     }

@@ -22,6 +22,9 @@ package final class DiskQuota: Sendable {
 
   /// Kept for manifests, because without new manifests nothing can be reclaimed.
   private static let manifestByteCount = 64 << 10
+  /// What a file may have beside what was taken for it: each allocation is rounded up to a block,
+  /// and the list of a file's blocks may take one.
+  private static let roundedByteCount = 32 << 10
   private let byteLimit: Int
   private let state = Lock(State())
 
@@ -64,7 +67,8 @@ package final class DiskQuota: Sendable {
   /// may not be in the sum, because allocations are rounded up.
   func removing(_ byteCount: () -> Int, _ body: () throws(StoreError) -> Void) throws(StoreError) {
     let checkCount = state.withLock { $0.checkCount }
-    let removed = byteCount() / 8 * 7
+    let allocated = byteCount()
+    let removed = max(0, allocated - max(allocated / 32, Self.roundedByteCount))
     try body()
     state.withLock { state in
       // A check in the meantime may not have found the file.

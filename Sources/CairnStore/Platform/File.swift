@@ -49,7 +49,7 @@ package final class File: Sendable {
   }
 
   /// Whether the file's last name was removed while the file was open.
-  package var isRemoved: Bool { (try? fileSystem.linkCount(of: descriptor)) == 0 }
+  package var isRemoved: Bool { (try? status())?.linkCount == 0 }
 
   package func lock(exclusively: Bool) throws(StoreError) -> Bool {
     try named { () throws(SystemError) in

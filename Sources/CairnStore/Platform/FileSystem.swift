@@ -45,8 +45,8 @@ package protocol FileSystem: AnyObject, Sendable {
   func close(_ descriptor: Int32)
   /// fstat(2).
   func status(of descriptor: Int32) throws(SystemError) -> FileStatus
-  /// The number of names of an open file: fstat(2), `st_nlink`.
-  func linkCount(of descriptor: Int32) throws(SystemError) -> Int
+  /// fstatat(2) with AT_SYMLINK_NOFOLLOW.
+  func status(of name: String, in directory: Int32) throws(SystemError) -> FileStatus
   /// flock(2) with LOCK_NB; `false` if another holder has it.
   func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool
   /// flock(2) with LOCK_UN: also releases the lock for descriptors that a forked child inherited.

@@ -112,26 +112,18 @@ package final class SystemFileSystem: FileSystem {
   package func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
     var status = stat()
     _ = try systemCall("fstat") { unsafe fstat(descriptor, &status) }
-    let kind: FileStatus.Kind =
-      switch status.st_mode & S_IFMT {
-      case S_IFREG: .regular
-      case S_IFDIR: .directory
-      default: .other
-      }
-    return FileStatus(
-      kind: kind, byteCount: Int(status.st_size), allocatedByteCount: Int(status.st_blocks) * 512,
-      owner: status.st_uid, linkCount: Int(status.st_nlink),
-      permissions: UInt32(status.st_mode & 0o7777),
-      identity: FileIdentity(
-        device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)))
+    return FileStatus(status)
   }
 
-  package func linkCount(of descriptor: Int32) throws(SystemError) -> Int {
+  package func status(
+    of name: String, in directory: Int32
+  ) throws(SystemError) -> FileStatus {
     var status = stat()
-    _ = try systemCall("fstat") { unsafe fstat(descriptor, &status) }
-    return Int(status.st_nlink)
+    _ = try systemCall("fstatat") {
+      unsafe fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW)
+    }
+    return FileStatus(status)
   }
-
   package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
     do {
       _ = try systemCall("flock") { flock(descriptor, (exclusively ? LOCK_EX : LOCK_SH) | LOCK_NB) }
@@ -221,5 +213,22 @@ package final class SystemFileSystem: FileSystem {
     if descriptor > 2 { return descriptor }
     defer { close(descriptor) }
     return try systemCall("fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 3) }
+  }
+}
+
+extension FileStatus {
+  fileprivate init(_ status: stat) {
+    let kind: FileStatus.Kind =
+      switch status.st_mode & S_IFMT {
+      case S_IFREG: .regular
+      case S_IFDIR: .directory
+      default: .other
+      }
+    self.init(
+      kind: kind, byteCount: Int(status.st_size), allocatedByteCount: Int(status.st_blocks) * 512,
+      owner: status.st_uid, linkCount: Int(status.st_nlink),
+      permissions: UInt32(status.st_mode & 0o7777),
+      identity: FileIdentity(
+        device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)))
   }
 }

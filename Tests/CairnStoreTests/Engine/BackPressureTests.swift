@@ -192,8 +192,23 @@ struct BackPressureTests {
         reclaimable: growth, allowed: 100_000, limit: 400_000, gain: (1, .seconds(1)))
     }
     // Writers wait beyond 247,456 bytes.
-    #expect(store.engine.compactor.garbageAtStart(100_000) == expected)
+    let compactor = store.engine.compactor
+    #expect(compactor.excess(garbage: expected, allowed: 100_000, room: .max) == 0)
+    #expect(compactor.excess(garbage: expected + 8, allowed: 100_000, room: .max) == 8)
     try store.close()
+  }
+
+  @Test("With a limit on disk space, a round begins while there is room for its copies")
+  func roundInRoom() throws {
+    var configuration = StoreConfiguration()
+    configuration.diskByteLimit = 32 << 20
+    let compactor = try Store(path: directory.store, configuration: configuration).engine.compactor
+    func excess(_ garbage: Int, room: Int) -> Int {
+      compactor.excess(garbage: garbage, allowed: 4 << 20, room: room)
+    }
+    #expect(excess(2 << 20, room: 1 << 20) <= 0)
+    #expect(excess(2 << 20, room: 300_000) == 1 << 20 - 300_000)
+    #expect(excess(200_000, room: 0) == 200_000)
   }
 
   @Test("The fewer bytes may still become dead, the longer each write waits")

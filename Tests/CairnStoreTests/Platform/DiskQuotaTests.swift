@@ -54,7 +54,7 @@ struct DiskQuotaTests {
     let file = try directory.createFile("file")
     try file.allocate(from: 0, to: 600 << 10, orExtend: true)
     try file.truncate(to: 0)
-    for call in [FaultyFileSystem.Call.open, .names] {
+    for call in [FaultyFileSystem.Call.names, .status] {
       system.arm(.init(call: call, index: 0, errorNumber: SystemError.tooManyOpenFiles))
       let error = storeError { try file.allocate(from: 0, to: 600 << 10, orExtend: true) }
       guard case .system(let failure)? = error else {

@@ -290,8 +290,10 @@ final class FaultyFileSystem: FileSystem {
     }
   }
 
-  func linkCount(of descriptor: Int32) throws(SystemError) -> Int {
-    try system.linkCount(of: descriptor)
+  func status(of name: String, in directory: Int32) throws(SystemError) -> FileStatus {
+    try perform(.status, on: directory) { () throws(SystemError) in
+      try system.status(of: name, in: directory)
+    }
   }
 
   func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {

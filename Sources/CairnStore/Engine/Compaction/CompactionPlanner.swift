@@ -152,17 +152,28 @@ package struct CompactionPlanner: Sendable {
     return inputs.isEmpty ? nil : inputs
   }
 
-  /// The segment with the highest gain per copied byte. At most `highestCost` bytes are copied for
-  /// each byte of the gain, which is at least a block.
-  package func mostGain(highestCost: Int, without excluded: Set<SegmentID>) -> SegmentFacts? {
+  /// The segments with the highest gain per copied byte, until they gain `goal` bytes. Their copies
+  /// take at most `budget` bytes, unless the first one's takes more. At most `highestCost` bytes are
+  /// copied for each byte of a gain, which is at least a block.
+  package func mostGain(
+    highestCost: Int, goal: Int, without excluded: Set<SegmentID>
+  ) -> [SegmentFacts] {
     let barrier = barrier(without: [])
     func worth(_ facts: SegmentFacts) -> Double {
       Double(facts.gain(barrier)) / Double(facts.cost(barrier) + 1)
     }
-    return segments.filter {
+    let victims = segments.filter {
       $0.isCandidate && !excluded.contains($0.id) && $0.gain(barrier) >= 4096
         && $0.cost(barrier) / $0.gain(barrier) <= highestCost
-    }.max { worth($0) < worth($1) }
+    }.sorted { worth($0) > worth($1) }
+    var (gain, cost, count) = (0, 0, 0)
+    for victim in victims {
+      cost += victim.cost(barrier) + SegmentHeader.byteCount
+      if count > 0, gain >= goal || cost > budget { break }
+      gain += victim.gain(barrier)
+      count += 1
+    }
+    return Array(victims.prefix(count))
   }
 
   /// Whether compacting an unsealed segment would reclaim this much and be worth the copying.
@@ -190,8 +201,13 @@ package struct CompactionPlanner: Sendable {
     var rest = small[...]
     while rest.count >= Self.smallSegmentCount, let first = rest.first {
       let highest = first.lowestSequence + UInt64(UInt32.max)
+      var room = budget
       let together = rest.prefix { $0.lowestSequence <= highest }
-        .filter { $0.highestSequence <= highest }.prefix(2 * Self.smallSegmentCount).map(\.id)
+        .filter { $0.highestSequence <= highest }.prefix(2 * Self.smallSegmentCount)
+        .prefix { facts in
+          room -= facts.byteCount
+          return room >= 0
+        }.map(\.id)
       if together.count >= Self.smallSegmentCount { return Array(together) }
       rest = rest.dropFirst()
     }

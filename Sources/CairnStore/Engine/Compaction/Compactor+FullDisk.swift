@@ -132,6 +132,7 @@ extension Compactor {
     var before = log.allocatedByteCount
     var (hasLeftActive, isTooFullForBlockers) = (false, false)
     var tooLarge: Set<SegmentID> = []
+    var runsOneByOne = false
     let pinnedBefore = lookup.table.total.pinnedByteCount
     /// The bytes that the disk has gained, excluding bytes that readers still hold.
     var gained: Int {
@@ -140,23 +141,28 @@ extension Compactor {
     while gained < goal {
       try lendReserveIfNeeded()
       if try !hasRoomAgain(since: pinnedBefore) { break }
-      let planner = plan(&state).planner
+      // Several segments in one round wait for fewer syncs.
+      let room = try session.directory.freeByteCount() - Self.spareByteCount
+      let planner = plan(&state, budget: runsOneByOne ? 0 : roundByteLimit(room: room)).planner
       let dead = planner.wholeDeadSegments()
       if !dead.isEmpty {
         try run(Array(dead), pace: nil, &state, &report)
         continue
       }
-      if let victim = planner.mostGain(highestCost: highestCost, without: tooLarge) {
+      let victims = planner.mostGain(
+        highestCost: highestCost, goal: goal - gained, without: tooLarge)
+      if let first = victims.first {
         do throws(StoreError) {
           // Copy nothing in vain.
-          let cost = victim.cost(planner.barrier(without: []))
-          guard try session.directory.hasRoom(for: cost + Self.spareByteCount) else {
+          let cost = first.cost(planner.barrier(without: []))
+          if cost > room {
             throw .noSpace(path: session.path, neededByteCount: cost, limit: .disk)
           }
-          try run([victim.id], pace: nil, &state, &report)
+          try run(victims.map(\.id), pace: nil, &state, &report)
         } catch {
           guard case .noSpace = error else { throw error }
-          tooLarge.insert(victim.id)
+          if victims.count == 1 { tooLarge.insert(first.id) }
+          runsOneByOne = true
         }
         continue
       }

@@ -50,8 +50,17 @@ final class Compactor: Sendable {
 
   /// The maximum number of bytes that a round copies, unless one segment alone contains more.
   ///
-  /// A kill discards a round, so a round must not grow with the store or with its backlog.
-  var roundByteLimit: Int { 2 * session.configuration.segmentByteLimit }
+  /// A kill discards a round, so a round must not grow with the store or with its backlog. A limit
+  /// on disk space makes segments small, but each round waits for several syncs.
+  var roundByteLimit: Int {
+    let configuration = session.configuration
+    return max(
+      2 * configuration.segmentByteLimit, configuration.diskByteLimit == nil ? 0 : 8 << 20)
+  }
+
+  /// How many bytes a round may copy if there is this much room on the disk. It leaves a part to
+  /// writers.
+  func roundByteLimit(room: Int) -> Int { min(roundByteLimit, room / 4 * 3) }
 
   /// Runs one round if the segments take more than the space bound allows, if a whole segment is
   /// dead, or if small segments have accumulated.
@@ -62,10 +71,10 @@ final class Compactor: Sendable {
     // housekeeping.
     if log.withLock({ $0.unpublished != nil }) { return false }
     return try state.withLock { (state) throws(StoreError) -> Bool in
-      let (planner, allocated, live) = plan(&state)
+      let room = try session.directory.limitedFreeByteCount() ?? .max
+      let (planner, allocated, live) = plan(&state, budget: roundByteLimit(room: room))
       let allowed = allowedGarbage(live: live)
-      let garbage = allocated - live
-      let excess = garbage - garbageAtStart(allowed)
+      let excess = excess(garbage: allocated - live, allowed: allowed, room: room)
       updateAllowance(planner, allowed: allowed)
       let reclaimed = state.reclaimedByteCount
       defer {
@@ -87,9 +96,11 @@ final class Compactor: Sendable {
   var isNeeded: Bool {
     state.withLock { state in
       let (planner, allocated, live) = plan(&state)
-      let allowed = allowedGarbage(live: live)
+      let excess = excess(
+        garbage: allocated - live, allowed: allowedGarbage(live: live),
+        room: (try? session.directory.limitedFreeByteCount()) ?? .max)
       return !planner.wholeDeadSegments().isEmpty
-        || !planner.nextRound(isOverBound: allocated - live > garbageAtStart(allowed)).isEmpty
+        || !planner.nextRound(isOverBound: excess > 0).isEmpty
     }
   }
 
@@ -98,7 +109,8 @@ final class Compactor: Sendable {
   /// - Returns: whether it reclaimed anything.
   func reclaimDeadSpace() throws(StoreError) -> Bool {
     return try state.withLock { (state) throws(StoreError) -> Bool in
-      let planner = plan(&state).planner
+      let room = try session.directory.limitedFreeByteCount() ?? .max
+      let planner = plan(&state, budget: roundByteLimit(room: room)).planner
       if try runRound(
         of: planner, isOverBound: true, highestCost: .max, goal: roundByteLimit,
         pace: CompactionPace(log), &state)
@@ -276,19 +288,22 @@ final class Compactor: Sendable {
     return allowed + max(allowed / 2, roundByteLimit)
   }
 
-  /// The number of dead bytes at which compaction starts.
+  /// How many dead bytes compaction should reclaim now.
   ///
   /// Compaction waits until the whole allowance is used, because records that die in the meantime
   /// need not be copied. It starts earlier if writers would otherwise wait: with a limit on disk
-  /// space, for room; on a slow disk, for the end of a round.
-  func garbageAtStart(_ allowed: Int) -> Int {
+  /// space, for room, of which a round of several segments takes a part; on a slow disk, for the end
+  /// of a round.
+  func excess(garbage: Int, allowed: Int, room: Int) -> Int {
     let growth = log.withLock { $0.allowance.roundGrowth }
-    let latest = session.configuration.diskByteLimit == nil ? allowed : allowed - allowed / 4
-    return max(allowed / 2, min(latest, highestGarbage(allowed: allowed) - 2 * growth))
+    let start = max(allowed / 2, min(allowed, highestGarbage(allowed: allowed) - 2 * growth))
+    let wanted = (session.configuration.diskByteLimit ?? 0) / 32
+    return max(garbage - start, min(garbage, wanted - room))
   }
 
+  /// - Parameter budget: how many bytes a round may copy. `nil`: `roundByteLimit`.
   func plan(
-    _ state: inout CompactionState
+    _ state: inout CompactionState, budget: Int? = nil
   ) -> (planner: CompactionPlanner, allocated: Int, live: Int) {
     let sealed = catalog.sealedIDs
     let live = lookup.table.total.liveByteCount
@@ -312,7 +327,8 @@ final class Compactor: Sendable {
     }
     return (
       CompactionPlanner(
-        facts, segmentByteCount: log.withLock { $0.segmentByteCount }, budget: roundByteLimit),
+        facts, segmentByteCount: log.withLock { $0.segmentByteCount },
+        budget: budget ?? roundByteLimit),
       log.allocatedByteCount, live
     )
   }

@@ -45,6 +45,24 @@ struct CompactionPlannerTests {
     #expect(barrier(10, 0, 0) == .max)
   }
 
+  @Test("On a full disk, a round takes the segments that gain most, as far as their copies fit")
+  func mostGain() {
+    let segments = (1...6 as ClosedRange<UInt64>).map {
+      facts($0, byteCount: 100_000, live: 10_000 * Int($0), lowest: 100 * $0)
+    }
+    func ids(_ goal: Int, budget: Int, without excluded: Set<SegmentID> = []) -> [UInt64] {
+      planner(segments, budget: budget)
+        .mostGain(highestCost: 8, goal: goal, without: excluded).map(\.id.rawValue)
+    }
+    #expect(ids(.max, budget: 0) == [1])
+    #expect(ids(.max, budget: 59_000) == [1, 2])
+    #expect(ids(.max, budget: 61_000) == [1, 2, 3])
+    #expect(ids(.max, budget: .max) == [1, 2, 3, 4, 5, 6])
+    #expect(ids(90_000, budget: .max) == [1])
+    #expect(ids(90_001, budget: .max) == [1, 2])
+    #expect(ids(.max, budget: 0, without: Set([segments[0].id])) == [2])
+  }
+
   @Test("Segments without a live put go at once, unless their tombstones are needed")
   func wholeDead() {
     let dead = facts(1, live: 0, livePuts: 0, lowest: 1)
