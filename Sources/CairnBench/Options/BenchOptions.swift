@@ -75,7 +75,7 @@ struct BenchOptions: Sendable, Equatable {
                         10,000,000 keys (or --n keys) of 100 bytes; takes minutes, and 4 GiB of
                         memory and of disk
       --images          images of 20 to 500 kB: storing, reading, replacing, requests under a limit
-                        on disk, reopening; takes a minute, and 3 GB of disk
+                        on disk, reopening; takes minutes, and 2 GB of disk a store
       --policies        hits and time of MemoryCache by eviction policy, on generated requests, and
                         its hits per second on one and two threads; takes a minute, or with --quick
                         a second

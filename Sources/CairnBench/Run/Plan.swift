@@ -106,7 +106,7 @@ struct Plan: Sendable {
     Section(
       stores: options.stores ?? SummaryChart.stores.map(\.store).filter(\.isBuilt),
       workloads: options.workloads ?? Workload.images,
-      keyCount: options.keyCount ?? (options.isQuick ? 200 : 4_000),
+      keyCount: options.keyCount ?? (options.isQuick ? 200 : 10_000),
       valueByteCount: ImageSize.meanByteCount, areImages: true,
       roundCount: options.isQuick ? 1 : 3, milliseconds: options.isQuick ? 5 : 500)
   }

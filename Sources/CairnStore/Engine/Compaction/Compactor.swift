@@ -297,7 +297,7 @@ final class Compactor: Sendable {
   func excess(garbage: Int, allowed: Int, room: Int) -> Int {
     let growth = log.withLock { $0.allowance.roundGrowth }
     let start = max(allowed / 2, min(allowed, highestGarbage(allowed: allowed) - 2 * growth))
-    let wanted = (session.configuration.diskByteLimit ?? 0) / 32
+    let wanted = min((session.configuration.diskByteLimit ?? 0) / 32, 2 * roundByteLimit)
     return max(garbage - start, min(garbage, wanted - room))
   }
 
