@@ -85,8 +85,13 @@ package final class Directory: Sendable {
     return try quota?.hasRoom(for: byteCount) ?? true
   }
 
-  /// How many more bytes its files may take within their limit, or `nil` without one.
-  package func limitedFreeByteCount() throws(StoreError) -> Int? { try quota?.freeByteCount }
+  /// How many more bytes its files may take within their limit: `.max` without one. Looks at the
+  /// files only if fewer than `enough` are known to be free.
+  package func limitedFreeByteCount(enough: Int) throws(StoreError) -> Int {
+    guard let quota else { return .max }
+    let least = quota.leastFreeByteCount
+    return least >= enough ? least : try quota.freeByteCount
+  }
 
   /// Like `freeByteCount`, but perhaps less: checks no file.
   package func leastFreeByteCount() throws(StoreError) -> Int {
@@ -122,17 +127,22 @@ package final class Directory: Sendable {
     return sum
   }
 
-  /// The disk space that a file takes: 0 for a folder, and if there is no file.
+  /// The disk space that a file takes: 0 for a folder, if there is no file, and for a name that this
+  /// process may not look at.
   private func allocatedByteCount(of name: String) throws(StoreError) -> Int {
     do {
       let status = try fileSystem.status(of: name, in: descriptor)
       return status.kind == .regular ? status.allocatedByteCount : 0
-    } catch where error.errorNumber == SystemError.noEntry {
+    } catch where Self.passedOver.contains(error.errorNumber) {
       return 0
     } catch {
       throw error.storeError(path: "\(path)/\(name)")
     }
   }
+
+  private static let passedOver = [
+    SystemError.noEntry, SystemError.accessDenied, SystemError.notPermitted,
+  ]
 
   private func named<Value>(
     _ name: String, _ body: () throws(SystemError) -> Value

@@ -2,7 +2,7 @@
 ///
 /// A check adds up the blocks of all files. Later allocations and writes are added to the sum, and
 /// most of a removed file's blocks are subtracted, so the sum is never too low. The next check is due
-/// only when the sum reaches the limit: with hundreds of files, it takes long.
+/// only when the sum comes near the limit: with thousands of files, it takes long.
 ///
 /// If files already exceed a lowered limit, they may grow a little more, because otherwise nothing
 /// could be removed from them. Each check that finds fewer bytes lowers this allowance.
@@ -24,7 +24,7 @@ package final class DiskQuota: Sendable {
   private static let manifestByteCount = 64 << 10
   /// What a file may have beside what was taken for it: each allocation is rounded up to a block,
   /// and the list of a file's blocks may take one.
-  private static let roundedByteCount = 32 << 10
+  private static let roundedByteCount = 64 << 10
   private let byteLimit: Int
   private let state = Lock(State())
 

@@ -124,6 +124,7 @@ package final class SystemFileSystem: FileSystem {
     }
     return FileStatus(status)
   }
+
   package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
     do {
       _ = try systemCall("flock") { flock(descriptor, (exclusively ? LOCK_EX : LOCK_SH) | LOCK_NB) }

@@ -291,7 +291,7 @@ final class FaultyFileSystem: FileSystem {
   }
 
   func status(of name: String, in directory: Int32) throws(SystemError) -> FileStatus {
-    try perform(.status, on: directory) { () throws(SystemError) in
+    try perform(.status, on: directory, name) { () throws(SystemError) in
       try system.status(of: name, in: directory)
     }
   }

@@ -3,7 +3,8 @@ internal import Synchronization
 /// Compaction on a full disk.
 ///
 /// A round of a compaction writes before it removes. On a full disk, compaction can use only the
-/// reserve, which has room for the copy of one segment. So it compacts one segment at a time.
+/// reserve, which has room for the copy of one segment. So the first round takes one segment, and
+/// later ones as many as their copies fit.
 extension Compactor {
   /// Room left for a manifest and the header of a segment.
   private static let spareByteCount = 8 << 10
@@ -150,7 +151,7 @@ extension Compactor {
         continue
       }
       let victims = planner.mostGain(
-        highestCost: highestCost, goal: goal - gained, without: tooLarge)
+        highestCost: highestCost, goal: goal.subtracting(clamped: gained), without: tooLarge)
       if let first = victims.first {
         do throws(StoreError) {
           // Copy nothing in vain.
@@ -266,4 +267,15 @@ extension Compactor {
       }
     }
   }
+}
+
+/// The state of a write's search for room.
+struct RoomSearch {
+  let byteCount: Int
+  /// How often the search found no room.
+  var failureCount = 0
+  /// How often a cache has evicted entries for the write, and how many more it may evict. `nil`
+  /// means a tenth.
+  var evictionCount = 0
+  var allowance: Int?
 }

@@ -58,6 +58,12 @@ final class Compactor: Sendable {
       2 * configuration.segmentByteLimit, configuration.diskByteLimit == nil ? 0 : 8 << 20)
   }
 
+  /// How much room a limit on disk space leaves: `.max` without one. At least twice the largest round
+  /// may be less than there is.
+  private func limitedRoom() throws(StoreError) -> Int {
+    try session.directory.limitedFreeByteCount(enough: 2 * roundByteLimit)
+  }
+
   /// How many bytes a round may copy if there is this much room on the disk. It leaves a part to
   /// writers.
   func roundByteLimit(room: Int) -> Int { min(roundByteLimit, room / 4 * 3) }
@@ -71,7 +77,7 @@ final class Compactor: Sendable {
     // housekeeping.
     if log.withLock({ $0.unpublished != nil }) { return false }
     return try state.withLock { (state) throws(StoreError) -> Bool in
-      let room = try session.directory.limitedFreeByteCount() ?? .max
+      let room = try limitedRoom()
       let (planner, allocated, live) = plan(&state, budget: roundByteLimit(room: room))
       let allowed = allowedGarbage(live: live)
       let excess = excess(garbage: allocated - live, allowed: allowed, room: room)
@@ -98,7 +104,7 @@ final class Compactor: Sendable {
       let (planner, allocated, live) = plan(&state)
       let excess = excess(
         garbage: allocated - live, allowed: allowedGarbage(live: live),
-        room: (try? session.directory.limitedFreeByteCount()) ?? .max)
+        room: (try? limitedRoom()) ?? .max)
       return !planner.wholeDeadSegments().isEmpty
         || !planner.nextRound(isOverBound: excess > 0).isEmpty
     }
@@ -109,8 +115,7 @@ final class Compactor: Sendable {
   /// - Returns: whether it reclaimed anything.
   func reclaimDeadSpace() throws(StoreError) -> Bool {
     return try state.withLock { (state) throws(StoreError) -> Bool in
-      let room = try session.directory.limitedFreeByteCount() ?? .max
-      let planner = plan(&state, budget: roundByteLimit(room: room)).planner
+      let planner = plan(&state, budget: roundByteLimit(room: try limitedRoom())).planner
       if try runRound(
         of: planner, isOverBound: true, highestCost: .max, goal: roundByteLimit,
         pace: CompactionPace(log), &state)
@@ -241,7 +246,10 @@ final class Compactor: Sendable {
         try self.run(inputs, pace: nil, &state, &report)
       }
     }
-    let planner = try state.withLock { (state) throws(StoreError) in plan(&state).planner }
+    let budget = roundByteLimit(room: try limitedRoom())
+    let planner = try state.withLock { (state) throws(StoreError) in
+      plan(&state, budget: budget).planner
+    }
     let dead = planner.wholeDeadSegments()
     if !dead.isEmpty { try run(Array(dead)) }
     for inputs in planner.allRounds() { try run(inputs.filter { !dead.contains($0) }) }
@@ -255,8 +263,9 @@ final class Compactor: Sendable {
     let next = log.withLock { $0.nextSequence }
     repeat {
       passesLeft -= 1
+      let budget = roundByteLimit(room: try limitedRoom())
       let rounds = try state.withLock { (state) throws(StoreError) in
-        plan(&state).planner.remainingRounds()
+        plan(&state, budget: budget).planner.remainingRounds()
       }
       if rounds.isEmpty { return }
       for inputs in rounds {
@@ -296,7 +305,9 @@ final class Compactor: Sendable {
   /// of a round.
   func excess(garbage: Int, allowed: Int, room: Int) -> Int {
     let growth = log.withLock { $0.allowance.roundGrowth }
-    let start = max(allowed / 2, min(allowed, highestGarbage(allowed: allowed) - 2 * growth))
+    let isLimited = session.configuration.diskByteLimit != nil
+    let latest = isLimited ? allowed - allowed / 4 : allowed
+    let start = max(allowed / 2, min(latest, highestGarbage(allowed: allowed) - 2 * growth))
     let wanted = min((session.configuration.diskByteLimit ?? 0) / 32, 2 * roundByteLimit)
     return max(garbage - start, min(garbage, wanted - room))
   }
@@ -349,17 +360,6 @@ final class Compactor: Sendable {
       appender.allowance.heldByteCount = planner.heldByteCount
     }
   }
-}
-
-/// The state of a write's search for room.
-struct RoomSearch {
-  let byteCount: Int
-  /// How often the search found no room.
-  var failureCount = 0
-  /// How often a cache has evicted entries for the write, and how many more it may evict. `nil`
-  /// means a tenth.
-  var evictionCount = 0
-  var allowance: Int?
 }
 
 /// A cache that makes room for a write by evicting entries.
