@@ -40,8 +40,8 @@ struct BenchOptions: Sendable, Equatable {
 
   /// Whether only six rows are measured, in seconds, because no option requests anything else.
   var isSummary: Bool {
-    !isFull && !isQuick && !isScale && !isImages && !isPolicies && !isCompaction && !isStalls && !isTargets
-      && !isEveryStore && !isNarrowed
+    !isFull && !isQuick && !isScale && !isImages && !isPolicies && !isCompaction && !isStalls
+      && !isTargets && !isEveryStore && !isNarrowed
   }
 
   /// Whether the run is limited to some stores, workloads, sizes or threads.

@@ -107,8 +107,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Whether the workload is part of a run that names no workloads.
   var isStandard: Bool {
     switch self {
-    case .churn, .compact, .limited, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads,
-      .getZeroCopyAgain, .mixed95to5TwoThreads:
+    case .churn, .compact, .limited, .getZeroCopyTwoThreads, .getMissingTwoThreads,
+      .getZipfTwoThreads, .getZeroCopyAgain, .mixed95to5TwoThreads:
       false
     default: true
     }

@@ -133,7 +133,7 @@ package final class Directory: Sendable {
     do {
       let status = try fileSystem.status(of: name, in: descriptor)
       return status.kind == .regular ? status.allocatedByteCount : 0
-    } catch where Self.passedOver.contains(error.errorNumber) {
+    } catch  where Self.passedOver.contains(error.errorNumber) {
       return 0
     } catch {
       throw error.storeError(path: "\(path)/\(name)")
