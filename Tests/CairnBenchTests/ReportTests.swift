@@ -181,15 +181,17 @@ struct ReportTests {
     #expect(plain.text.contains("file per key\n") && !plain.text.contains("LMDB"))
   }
 
-  @Test("that the README shows is drawn from the results beside it")
-  func readme() throws {
+  @Test(
+    "that the README shows is drawn from the results beside it",
+    arguments: ["speed", "images"])
+  func readme(name: String) throws {
     let root = URL(filePath: #filePath)
       .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    let report = try BenchReport.read(from: root.appending(path: "Docs/speed.json").path)
+    let report = try BenchReport.read(from: root.appending(path: "Docs/\(name).json").path)
     #expect(report.options.optimized)
     #expect(report.results.count == 30)
     let chart = SummaryChart(results: report.results, caption: report.caption).svg
-    #expect(chart == ProcFile.text(root.appending(path: "Docs/speed.svg").path))
+    #expect(chart == ProcFile.text(root.appending(path: "Docs/\(name).svg").path))
   }
 
   @Test("read from its file has the sections of the run, and so the same charts")

@@ -83,7 +83,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
 
   /// The rows of `--images`.
   static let images: [Workload] = [
-    .fill, .getZipf, .getTwoThreads, .overwrite, .limited, .openClean,
+    .fill, .getZipf, .mixed95to5, .overwrite, .limited, .openClean,
   ]
 
   /// The rows that `--threads` runs on any number of threads.

@@ -15,7 +15,7 @@ struct SummaryChart {
   ]
   static let images: [(workload: Workload, title: String)] = [
     (.fill, "store"), (.overwrite, "replace"),
-    (.getZipf, "read"), (.getTwoThreads, "read, 2 threads"),
+    (.getZipf, "read"), (.mixed95to5, "95 % read, 5 % replaced"),
     (.limited, "request under a limit; misses stored"), (.openClean, "open and read one"),
   ]
   private var workloads: [(workload: Workload, title: String)] {

@@ -11,10 +11,10 @@
     let keepsValuesWithKeys: Bool
     let synchronous: String
 
-    /// The cache of a connection: enough for a million small values. Large values are read faster
-    /// through the cache alone; for small ones, a mapping costs nothing, and a thread with an empty
-    /// cache reads through it.
-    private static let cacheByteCount = 512 << 20
+    /// The cache of a connection: enough for all values, as far as memory allows. Large values are
+    /// read faster through the cache alone; for small ones, a mapping costs nothing, and a thread
+    /// with an empty cache reads through it.
+    private let cacheByteCount: Int
     /// The size of the log at which its pages are moved into the database. Moving many at once
     /// writes frequently changed pages only once.
     private static let loggedByteLimit = 64 << 20
@@ -23,6 +23,7 @@
       let average =
         options.expectedKeyCount > 0 ? options.expectedByteCount / options.expectedKeyCount : 0
       keepsValuesWithKeys = average <= Self.smallByteLimit
+      cacheByteCount = max(512 << 20, min(4 << 30, 2 * options.expectedByteCount))
       // Choose the largest page size up to the average size of a pair, from 4 to 64 KiB.
       var pageByteCount = 4 << 10
       while pageByteCount < 64 << 10, 2 * pageByteCount <= average { pageByteCount *= 2 }
@@ -36,7 +37,7 @@
       PRAGMA page_size = \(pageByteCount);
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = \(synchronous);
-      PRAGMA cache_size = -\(Self.cacheByteCount >> 10);
+      PRAGMA cache_size = -\(cacheByteCount >> 10);
       PRAGMA mmap_size = \(keepsValuesWithKeys ? 2 << 30 : 0);
       PRAGMA wal_autocheckpoint = \(Self.loggedByteLimit / pageByteCount);
       CREATE TABLE IF NOT EXISTS pairs (key BLOB PRIMARY KEY, value BLOB)\
