@@ -46,8 +46,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Overwriting uniformly random keys, four times as many as there are, while the store reclaims
   /// space by itself.
   case churn
-  /// Requests by Zipf's law, of which each miss stores the value, with a limit on the bytes on disk
-  /// of a third of all values.
+  /// Requests by Zipf's law while disk space is limited to a third of all values. A miss stores the
+  /// value.
   case limited
   /// New keys, each put acknowledged once it survives a power cut.
   case durablePut = "durable-put"

@@ -94,7 +94,7 @@ struct BenchResult: Codable, Sendable {
   /// The number of keys in the store.
   var n: Int
   var valueBytes: Int
-  /// Whether values have the sizes of images, of which `valueBytes` is about the mean. Otherwise
+  /// `true` if values have the sizes of images; `valueBytes` is then about their mean. Otherwise
   /// absent.
   var images: Bool?
   /// Absent if there was one, or as many as the workload's name says.

@@ -144,7 +144,7 @@ extension Compactor {
       if try !hasRoomAgain(since: pinnedBefore) { break }
       // Several segments in one round wait for fewer syncs.
       let room = try session.directory.freeByteCount() - Self.spareByteCount
-      let planner = plan(&state, budget: runsOneByOne ? 0 : roundByteLimit(room: room)).planner
+      let planner = plan(&state, room: runsOneByOne ? 0 : room).planner
       let dead = planner.wholeDeadSegments()
       if !dead.isEmpty {
         try run(Array(dead), pace: nil, &state, &report)

@@ -58,15 +58,11 @@ final class Compactor: Sendable {
       2 * configuration.segmentByteLimit, configuration.diskByteLimit == nil ? 0 : 8 << 20)
   }
 
-  /// How much room a limit on disk space leaves: `.max` without one. At least twice the largest round
-  /// may be less than there is.
+  /// How much room a limit on disk space leaves: `.max` without one. If there is more than twice the
+  /// largest round, the result may be too low, but not below that.
   private func limitedRoom() throws(StoreError) -> Int {
     try session.directory.limitedFreeByteCount(enough: 2 * roundByteLimit)
   }
-
-  /// How many bytes a round may copy if there is this much room on the disk. It leaves a part to
-  /// writers.
-  func roundByteLimit(room: Int) -> Int { min(roundByteLimit, room / 4 * 3) }
 
   /// Runs one round if the segments take more than the space bound allows, if a whole segment is
   /// dead, or if small segments have accumulated.
@@ -78,7 +74,7 @@ final class Compactor: Sendable {
     if log.withLock({ $0.unpublished != nil }) { return false }
     return try state.withLock { (state) throws(StoreError) -> Bool in
       let room = try limitedRoom()
-      let (planner, allocated, live) = plan(&state, budget: roundByteLimit(room: room))
+      let (planner, allocated, live) = plan(&state, room: room)
       let allowed = allowedGarbage(live: live)
       let excess = excess(garbage: allocated - live, allowed: allowed, room: room)
       updateAllowance(planner, allowed: allowed)
@@ -115,7 +111,7 @@ final class Compactor: Sendable {
   /// - Returns: whether it reclaimed anything.
   func reclaimDeadSpace() throws(StoreError) -> Bool {
     return try state.withLock { (state) throws(StoreError) -> Bool in
-      let planner = plan(&state, budget: roundByteLimit(room: try limitedRoom())).planner
+      let planner = plan(&state, room: try limitedRoom()).planner
       if try runRound(
         of: planner, isOverBound: true, highestCost: .max, goal: roundByteLimit,
         pace: CompactionPace(log), &state)
@@ -246,9 +242,8 @@ final class Compactor: Sendable {
         try self.run(inputs, pace: nil, &state, &report)
       }
     }
-    let budget = roundByteLimit(room: try limitedRoom())
     let planner = try state.withLock { (state) throws(StoreError) in
-      plan(&state, budget: budget).planner
+      plan(&state, room: try limitedRoom()).planner
     }
     let dead = planner.wholeDeadSegments()
     if !dead.isEmpty { try run(Array(dead)) }
@@ -263,9 +258,8 @@ final class Compactor: Sendable {
     let next = log.withLock { $0.nextSequence }
     repeat {
       passesLeft -= 1
-      let budget = roundByteLimit(room: try limitedRoom())
       let rounds = try state.withLock { (state) throws(StoreError) in
-        plan(&state, budget: budget).planner.remainingRounds()
+        plan(&state, room: try limitedRoom()).planner.remainingRounds()
       }
       if rounds.isEmpty { return }
       for inputs in rounds {
@@ -300,9 +294,9 @@ final class Compactor: Sendable {
   /// How many dead bytes compaction should reclaim now.
   ///
   /// Compaction waits until the whole allowance is used, because records that die in the meantime
-  /// need not be copied. It starts earlier if writers would otherwise wait: with a limit on disk
-  /// space, for room, of which a round of several segments takes a part; on a slow disk, for the end
-  /// of a round.
+  /// need not be copied. It starts earlier if writers would otherwise wait. With a limit on disk
+  /// space, they wait for room, and a round needs room too. On a slow disk, they wait for the end of
+  /// a round.
   func excess(garbage: Int, allowed: Int, room: Int) -> Int {
     let growth = log.withLock { $0.allowance.roundGrowth }
     let isLimited = session.configuration.diskByteLimit != nil
@@ -312,9 +306,9 @@ final class Compactor: Sendable {
     return max(garbage - start, min(garbage, wanted - room))
   }
 
-  /// - Parameter budget: how many bytes a round may copy. `nil`: `roundByteLimit`.
+  /// - Parameter room: how much room there is on the disk. A round leaves a part of it to writers.
   func plan(
-    _ state: inout CompactionState, budget: Int? = nil
+    _ state: inout CompactionState, room: Int = .max
   ) -> (planner: CompactionPlanner, allocated: Int, live: Int) {
     let sealed = catalog.sealedIDs
     let live = lookup.table.total.liveByteCount
@@ -339,7 +333,7 @@ final class Compactor: Sendable {
     return (
       CompactionPlanner(
         facts, segmentByteCount: log.withLock { $0.segmentByteCount },
-        budget: budget ?? roundByteLimit),
+        budget: min(roundByteLimit, room / 4 * 3)),
       log.allocatedByteCount, live
     )
   }
